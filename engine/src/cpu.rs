@@ -1,0 +1,1 @@
+//! The only place that asks the CPU what it can do.

@@ -1,0 +1,15 @@
+//! The superchunk engine: Blosc2 chunks, whole.
+//!
+//! A chunk is a self-contained compressed buffer: a header, a table of blocks, and blocks of
+//! streams. This crate reads and writes chunks, runs their filters and codecs, and spreads the
+//! work over threads. It knows nothing of Python, of frames or of where bytes come from, beyond
+//! "a slice" or "a range of an open file".
+//!
+//! Source: `docs/format/chunk.md`.
+
+pub mod codecs;
+pub mod cpu;
+pub mod error;
+pub mod filters;
+
+pub use error::{Error, Result};

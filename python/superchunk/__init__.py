@@ -1,0 +1,1 @@
+"""Blosc2 storage for Python."""

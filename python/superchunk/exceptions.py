@@ -1,0 +1,157 @@
+"""Every error that superchunk raises on its own account.
+
+::
+
+    SuperchunkError(RuntimeError)
+    ├── FormatError(ValueError)             bytes that break the format
+    │   ├── TruncatedError                  they end too early
+    │   └── NewerFormatError                a version this library does not know
+    ├── UnsupportedError(NotImplementedError, ValueError)
+    │                                       a codec or filter that is not built in
+    ├── StorageError(OSError)               reading or writing failed
+    ├── ReadOnlyError(ValueError)           a change through a handle that may only read
+    ├── ClosedError(ValueError)             use of a closed handle
+    ├── ChunkIndexError(IndexError)         a chunk number out of range
+    └── MetalayerError                      a metalayer cannot be stored as asked
+        ├── MetalayerKeyError(KeyError)     no metalayer of that name
+        └── MetalayerValueError(ValueError) its name, size or value is not allowed
+
+All are `RuntimeError` as well, because that is what programs written for
+python-blosc2 catch. Wrong arguments raise the plain `ValueError` or `TypeError`.
+The numbers in a message are attributes too.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ChunkIndexError",
+    "ClosedError",
+    "FormatError",
+    "MetalayerError",
+    "MetalayerKeyError",
+    "MetalayerValueError",
+    "NewerFormatError",
+    "ReadOnlyError",
+    "StorageError",
+    "SuperchunkError",
+    "TruncatedError",
+    "UnsupportedError",
+]
+
+
+class SuperchunkError(RuntimeError):
+    """Any failure of superchunk that is not a wrong argument."""
+
+
+class FormatError(SuperchunkError, ValueError):
+    """Bytes that break the format.
+
+    Parameters
+    ----------
+    field
+        What was read, in the format's words.
+    at
+        Where it stands: bytes from the start of the chunk or frame.
+    expected, found
+        What the format allows there, and what was there.
+
+    """
+
+    def __init__(self, field: str, *, at: int, expected: object, found: object) -> None:
+        super().__init__(f"{field} at byte {at}: expected {expected}, found {found}")
+        self.field = field
+        self.at = at
+        self.expected = expected
+        self.found = found
+
+
+class TruncatedError(FormatError):
+    """Bytes that end before a structure does.
+
+    Parameters
+    ----------
+    field
+        What was read.
+    at
+        Where it begins, in bytes.
+    needed, got
+        How many bytes it takes, and how many there are.
+
+    """
+
+    def __init__(self, field: str, *, at: int, needed: int, got: int) -> None:
+        super().__init__(field, at=at, expected=f"{needed} bytes", found=f"{got} bytes")
+        self.args = (f"{field} at byte {at}: need {needed} bytes, got {got}",)
+        self.needed = needed
+        self.got = got
+
+
+class NewerFormatError(FormatError):
+    """A format version that this library does not know."""
+
+
+class UnsupportedError(SuperchunkError, NotImplementedError, ValueError):
+    """A codec or filter that is registered, or not even that, but not built in.
+
+    Parameters
+    ----------
+    what
+        ``"codec"`` or ``"filter"``.
+    ident
+        Its id.
+    name
+        Its registered name, or ``"unknown"``.
+
+    """
+
+    def __init__(self, what: str, ident: int, name: str) -> None:
+        super().__init__(f"{what} {ident} ({name}) is not available")
+        self.what = what
+        self.ident = ident
+        self.name = name
+
+
+class StorageError(SuperchunkError, OSError):
+    """Reading or writing the bytes of a container failed."""
+
+
+class ReadOnlyError(SuperchunkError, ValueError):
+    """A change through a handle that may only read ("reading mode")."""
+
+
+class ClosedError(SuperchunkError, ValueError):
+    """Use of a closed handle."""
+
+
+class ChunkIndexError(SuperchunkError, IndexError):
+    """A chunk number out of range.
+
+    Parameters
+    ----------
+    nchunk
+        The number that was asked for.
+    nchunks
+        How many chunks there are.
+
+    """
+
+    def __init__(self, nchunk: int, nchunks: int) -> None:
+        super().__init__(f"nchunk: expected 0 <= nchunk < {nchunks}, got {nchunk}")
+        self.nchunk = nchunk
+        self.nchunks = nchunks
+
+
+class MetalayerError(SuperchunkError):
+    """A metalayer cannot be read or stored as asked."""
+
+
+class MetalayerKeyError(MetalayerError, KeyError):
+    """No metalayer of that name."""
+
+    def __str__(self) -> str:
+        """Return the message without the quotes that `KeyError` puts around it."""
+        return str(self.args[0])
+
+
+class MetalayerValueError(MetalayerError, ValueError):
+    """A metalayer's name, size or value is not allowed."""
