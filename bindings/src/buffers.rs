@@ -113,6 +113,7 @@ fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
     Ok(ManuallyDrop::new(unsafe { File::from_raw_handle(handle as *mut _) }))
 }
 
+#[expect(unsafe_code, reason = "declares one function of the C API")]
 unsafe extern "C" {
     // Part of Python's stable ABI; PyO3 does not hand it on.
     fn _PyBytes_Resize(bytes: *mut *mut ffi::PyObject, newsize: ffi::Py_ssize_t) -> std::ffi::c_int;

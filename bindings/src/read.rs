@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 use superchunk_engine::chunk::Chunk;
 use superchunk_engine::error::Error;
 use superchunk_engine::lazy;
-use superchunk_engine::read::{self, ReadError, ReadOptions, Request};
+use superchunk_engine::read::{self as engine, ReadError, ReadOptions, Request};
 use superchunk_engine::source::Source;
 
 use crate::buffers::{Buffer, Held, fresh_bytes};
@@ -91,7 +91,7 @@ pub(crate) fn read<'py>(
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
     let run = |requests: Vec<Request<'_, '_>>| {
-        py.detach(|| read::read(requests, options(nthreads, itemsize, session)))
+        py.detach(|| engine::read(requests, options(nthreads, itemsize, session)))
             .map_err(|failure| explain(py, session, &failure))
     };
     if let Some(dst) = dst {
@@ -154,7 +154,7 @@ pub(crate) fn decompress<'py>(
     }
     fresh_bytes(py, total, |dst| {
         let requests = vec![Request { source, nbytes: None, start: 0, dst }];
-        py.detach(|| read::read(requests, options)).map_err(|failure| explain(py, session, &failure))?;
+        py.detach(|| engine::read(requests, options)).map_err(|failure| explain(py, session, &failure))?;
         Ok(total)
     })
 }
@@ -168,7 +168,7 @@ pub(crate) fn read_vlblocks<'py>(
     nthreads: usize,
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let held = Held::get(source)?;
-    let blocks = py.detach(|| read::read_vlblocks(held.source(), options(nthreads, 0, None)));
+    let blocks = py.detach(|| engine::read_vlblocks(held.source(), options(nthreads, 0, None)));
     let blocks = blocks.map_err(|error| to_python(py, &error))?;
     Ok(blocks.iter().map(|block| PyBytes::new(py, block)).collect())
 }

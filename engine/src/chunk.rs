@@ -195,9 +195,8 @@ impl<'a> Chunk<'a> {
             self.open_dict(table_end)?;
         }
         if matches!(self.source, Source::File { .. }) && self.bytes.len() < cbytes {
-            let starts = self.starts();
-            if !starts.is_sorted() {
-                let mut sorted: Vec<u32> = starts.collect();
+            if !self.starts().is_sorted() {
+                let mut sorted: Vec<u32> = self.starts().collect();
                 sorted.sort_unstable();
                 self.sorted = Some(sorted);
             }
