@@ -22,9 +22,7 @@ impl Encoder {
     /// Makes an encoder for `clevel` 1..9.
     pub(super) fn new(clevel: u8) -> Self {
         let level = LEVELS[usize::from(clevel.min(9))];
-        Self(Compressor::new(
-            CompressionLvl::new(level).unwrap_or_default(),
-        ))
+        Self(Compressor::new(CompressionLvl::new(level).unwrap_or_default()))
     }
 
     /// Compresses, or `None` if the result does not fit.
@@ -53,9 +51,7 @@ impl Decoder {
         match self.0.zlib_decompress(src, dst) {
             Ok(written) if written == dst.len() => Ok(()),
             Ok(_) => Err("the stream decodes to fewer bytes than expected"),
-            Err(DecompressionError::InsufficientSpace) => {
-                Err("the stream decodes to more bytes than expected")
-            }
+            Err(DecompressionError::InsufficientSpace) => Err("the stream decodes to more bytes than expected"),
             Err(DecompressionError::BadData) => Err("the zlib stream is damaged"),
         }
     }

@@ -101,11 +101,7 @@ fn run<const PREFIX: bool>(src: &[u8], dst: &mut [u8], full: usize) -> Verdict {
         }
         i += 1;
     }
-    if o == dst.len() {
-        Ok(())
-    } else {
-        Err(TOO_SHORT)
-    }
+    if o == dst.len() { Ok(()) } else { Err(TOO_SHORT) }
 }
 
 /// Copies `length` bytes from `distance` bytes back to `o`, as if byte by byte.
@@ -132,10 +128,7 @@ fn copy_at_end(dst: &mut [u8], o: usize, distance: usize, length: usize) {
 
 /// The copy where at least [`SLACK`] bytes follow, which it may overwrite.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "a call for each match costs a tenth of the time"
-)]
+#[expect(clippy::inline_always, reason = "a call for each match costs a tenth of the time")]
 fn copy_words(dst: &mut [u8], o: usize, distance: usize, length: usize) {
     let end = o + length;
     if distance >= 32 {
