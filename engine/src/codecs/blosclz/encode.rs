@@ -34,12 +34,13 @@ const MIN_OUTPUT: usize = 66;
 #[derive(Debug)]
 pub(in super::super) struct Encoder {
     table: Box<[u32; TABLE_SIZE]>,
-    base: u32,
+    pub(super) base: u32,
     clevel: u8,
 }
 
 impl Encoder {
     /// Makes an encoder for `clevel` 1..9; higher levels are as 9.
+    #[expect(clippy::large_stack_arrays, reason = "64 KiB, once for each encoder")]
     pub(in super::super) fn new(clevel: u8) -> Self {
         Self {
             table: Box::new([0; TABLE_SIZE]),
@@ -131,10 +132,6 @@ impl Encoder {
         let at = stop.max(anchor);
         let literals = at - anchor;
         cost += literals + (opened + literals) / MAX_LITERALS;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "both are at most a few times 16 KiB"
-        )]
         Some(at as f64 / cost as f64)
     }
 
@@ -197,6 +194,10 @@ impl<const BITS: u32> Table<'_, BITS> {
     ///
     /// With `STRICT`, short far matches are passed over. `stop` must leave [`TAIL`] bytes.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the low half of a word is hashed"
+    )]
     fn next_match<const STRICT: bool>(
         &mut self,
         src: &[u8],
