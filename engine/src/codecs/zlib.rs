@@ -13,7 +13,10 @@ use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor};
 pub(super) const LIBDEFLATE_VERSION: &str = "1.26";
 
 /// libdeflate's level for each `clevel`.
-const LEVELS: [i32; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+///
+/// Chosen by measurement over shuffled and plain numbers and text, against the sizes that zlib-ng
+/// reaches at `clevel`: smaller on nearly all of it, and faster wherever compressing takes long.
+const LEVELS: [i32; 10] = [0, 1, 2, 3, 4, 6, 7, 7, 8, 9];
 
 /// An encoder with its context.
 pub(super) struct Encoder(Compressor);

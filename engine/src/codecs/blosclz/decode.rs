@@ -120,7 +120,9 @@ fn copy_match(dst: &mut [u8], o: usize, distance: usize, length: usize) {
 #[cold]
 fn copy_at_end(dst: &mut [u8], o: usize, distance: usize, length: usize) {
     let words = length.saturating_sub(SLACK);
-    copy_words(dst, o, distance, words);
+    if words > 0 {
+        copy_words(dst, o, distance, words);
+    }
     for at in o + words..o + length {
         dst[at] = dst[at - distance];
     }
