@@ -23,9 +23,7 @@ fn sample(len: usize, kind: u8, seed: u64) -> Vec<u8> {
             }
             1 => bytes.extend(vec![(random() % 3) as u8; 1 + (random() % 90) as usize]),
             2 => bytes.extend(random().to_le_bytes()),
-            _ => bytes.extend(
-                [&b"chunk "[..], b"block ", b"stream ", b"of bytes\n"][(random() % 4) as usize],
-            ),
+            _ => bytes.extend([&b"chunk "[..], b"block ", b"stream ", b"of bytes\n"][(random() % 4) as usize]),
         }
     }
     bytes.truncate(len);
@@ -58,74 +56,44 @@ fn decoded(codec: Codec, src: &[u8], nbytes: usize, dict: Option<&DecodeDict>) -
 fn ids_and_formats_go_one_way() {
     for codec in Codec::ALL {
         assert_eq!(Codec::from_id(codec.id()), Ok(codec));
-        assert_eq!(
-            CodecFormat::from_flags(codec.format().flag_bits() | 0x1F),
-            Ok(codec.format())
-        );
+        assert_eq!(CodecFormat::from_flags(codec.format().flag_bits() | 0x1F), Ok(codec.format()));
         assert_eq!(codec.format().require_built_in(99), Ok(()));
         assert!(!library_version(codec).1.is_empty());
     }
-    let pairs: Vec<(u8, u8)> = Codec::ALL
-        .iter()
-        .map(|c| (c.id(), c.format() as u8))
-        .collect();
+    let pairs: Vec<(u8, u8)> = Codec::ALL.iter().map(|c| (c.id(), c.format() as u8)).collect();
     assert_eq!(pairs, [(0, 0), (1, 1), (2, 1), (4, 3), (5, 4)]);
 }
 
 #[test]
 fn what_is_not_built_in_is_named() {
-    let named = |id, name| Error::Unsupported {
-        what: "codec",
-        id,
-        name,
-    };
+    let named = |id, name| Error::Unsupported { what: "codec", id, name };
     assert_eq!(Codec::from_id(3), Err(named(3, "snappy")));
     assert_eq!(Codec::from_id(33), Err(named(33, "zfp accuracy")));
     assert_eq!(Codec::from_id(200), Err(named(200, "user")));
     assert_eq!(Codec::from_id(100), Err(named(100, "unknown")));
     assert_eq!(CodecFormat::from_flags(0xA0), Err(named(5, "unknown")));
     assert_eq!(CodecFormat::from_flags(0xE0), Err(named(7, "unknown")));
-    assert_eq!(
-        CodecFormat::Snappy.require_built_in(0),
-        Err(named(3, "snappy"))
-    );
-    assert_eq!(
-        CodecFormat::Registered.require_built_in(32),
-        Err(named(32, "ndlz"))
-    );
-    assert_eq!(
-        CodecFormat::Registered.require_built_in(5),
-        Err(named(5, "unknown"))
-    );
+    assert_eq!(CodecFormat::Snappy.require_built_in(0), Err(named(3, "snappy")));
+    assert_eq!(CodecFormat::Registered.require_built_in(32), Err(named(32, "ndlz")));
+    assert_eq!(CodecFormat::Registered.require_built_in(5), Err(named(5, "unknown")));
 }
 
 #[test]
 fn libdeflate_is_of_the_version_we_say() {
     let lock = include_str!("../../../Cargo.lock");
-    let entry = lock
-        .split("[[package]]")
-        .find(|p| p.contains("name = \"libdeflate-sys\""));
+    let entry = lock.split("[[package]]").find(|p| p.contains("name = \"libdeflate-sys\""));
     let wanted = format!("version = \"{}.", zlib::LIBDEFLATE_VERSION);
     assert!(entry.unwrap().contains(&wanted));
 }
 
 #[test]
 fn arguments_out_of_range_are_refused() {
-    assert!(matches!(
-        Encoder::new(Codec::Zstd, 10, None),
-        Err(Error::Argument { .. })
-    ));
+    assert!(matches!(Encoder::new(Codec::Zstd, 10, None), Err(Error::Argument { .. })));
     for codec in [Codec::BloscLz, Codec::Zlib] {
-        assert!(matches!(
-            PreparedDict::new(codec, 5, b"abc"),
-            Err(Error::Argument { .. })
-        ));
+        assert!(matches!(PreparedDict::new(codec, 5, b"abc"), Err(Error::Argument { .. })));
         assert_eq!(train_dictionary(codec, b"abc", &[3], 100), None);
     }
-    assert!(matches!(
-        PreparedDict::new(Codec::Lz4, 5, b""),
-        Err(Error::Argument { .. })
-    ));
+    assert!(matches!(PreparedDict::new(Codec::Lz4, 5, b""), Err(Error::Argument { .. })));
     let dict = PreparedDict::new(Codec::Lz4Hc, 5, b"some history").unwrap();
     assert!(Encoder::new(Codec::Lz4Hc, 5, Some(&dict)).is_ok());
     for (codec, clevel) in [(Codec::Lz4, 5), (Codec::Lz4Hc, 6), (Codec::Zlib, 5)] {
@@ -133,10 +101,7 @@ fn arguments_out_of_range_are_refused() {
         assert!(matches!(encoder, Err(Error::Argument { .. })));
     }
     assert_eq!(train_dictionary(Codec::Lz4, b"abc", &[4], 100), None);
-    assert_eq!(
-        train_dictionary(Codec::Lz4, b"abc", &[usize::MAX, 4], 100),
-        None
-    );
+    assert_eq!(train_dictionary(Codec::Lz4, b"abc", &[usize::MAX, 4], 100), None);
     assert_eq!(train_dictionary(Codec::Zstd, b"abc", &[3], 100), None);
 }
 
@@ -145,10 +110,7 @@ fn level_zero_and_empty_streams_are_declined() {
     let src = sample(5000, 1, 1);
     for codec in Codec::ALL {
         let mut dst = vec![0; 6000];
-        assert_eq!(
-            Encoder::new(codec, 0, None).unwrap().encode(&src, &mut dst),
-            None
-        );
+        assert_eq!(Encoder::new(codec, 0, None).unwrap().encode(&src, &mut dst), None);
         let mut encoder = Encoder::new(codec, 5, None).unwrap();
         assert_eq!(encoder.encode(&[], &mut dst), None);
         assert_eq!(encoder.encode(&src, &mut []), None);
@@ -178,8 +140,7 @@ fn used_encoders_write_what_fresh_ones_write() {
                 continue;
             }
             for clevel in [1, 5, 9] {
-                let dict =
-                    with_dict.then(|| PreparedDict::new(codec, clevel, &dictionary).unwrap());
+                let dict = with_dict.then(|| PreparedDict::new(codec, clevel, &dictionary).unwrap());
                 let mut used = Encoder::new(codec, clevel, dict.as_ref()).unwrap();
                 for round in 0..60_u64 {
                     let len = [300, 3000, 70_000, 20, 9000][(round % 5) as usize];
@@ -188,11 +149,7 @@ fn used_encoders_write_what_fresh_ones_write() {
                     let room = if round % 7 == 0 { 20 } else { len };
                     let mut fresh = Encoder::new(codec, clevel, dict.as_ref()).unwrap();
                     let expected = encoded(&mut fresh, &src, room);
-                    assert_eq!(
-                        encoded(&mut used, &src, room),
-                        expected,
-                        "{codec:?} {clevel}"
-                    );
+                    assert_eq!(encoded(&mut used, &src, room), expected, "{codec:?} {clevel}");
                 }
             }
         }
@@ -211,10 +168,7 @@ fn zlib_reads_exactly_a_zlib_stream() {
     let mut checksum = stream.clone();
     checksum[n - 1] ^= 1;
     assert!(decoded(Codec::Zlib, &checksum, 3000, None).is_err());
-    assert!(
-        decoded(Codec::Zlib, &stream[2..n - 4], 3000, None).is_err(),
-        "raw deflate"
-    );
+    assert!(decoded(Codec::Zlib, &stream[2..n - 4], 3000, None).is_err(), "raw deflate");
     assert!(decoded(Codec::Zlib, &stream[..n - 1], 3000, None).is_err());
     assert!(decoded(Codec::Zlib, &stream, 2999, None).is_err());
     assert!(decoded(Codec::Zlib, &stream, 3001, None).is_err());
@@ -236,12 +190,8 @@ fn zstd_reads_all_kinds_of_frames_and_nothing_else() {
     let mut encoder = Encoder::new(Codec::Zstd, 3, None).unwrap();
     let first = encoded(&mut encoder, &src[..2000], 2000).unwrap();
     let mut context = zstd_safe::CCtx::create();
-    context
-        .set_parameter(zstd_safe::CParameter::ChecksumFlag(true))
-        .unwrap();
-    context
-        .set_parameter(zstd_safe::CParameter::ContentSizeFlag(false))
-        .unwrap();
+    context.set_parameter(zstd_safe::CParameter::ChecksumFlag(true)).unwrap();
+    context.set_parameter(zstd_safe::CParameter::ContentSizeFlag(false)).unwrap();
     let mut second = Vec::with_capacity(5000);
     context.compress2(&mut second, &src[2000..]).unwrap();
     let skippable = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];

@@ -150,11 +150,7 @@ fn plain_encode(src: &[u8], m: usize, clevel: u8) -> Option<Vec<u8>> {
     out.extend_from_slice(&src[..4]);
     let (mut counter, mut pos, mut open) = (4_usize, 4, 0);
     while pos < n {
-        let found = if pos < n - 12 {
-            plain.search(src, pos)
-        } else {
-            None
-        };
+        let found = if pos < n - 12 { plain.search(src, pos) } else { None };
         match found.filter(|&(len, dist)| len > 5 || dist - 1 < 8191) {
             None => {
                 if out.len() + 2 > m {
@@ -226,9 +222,7 @@ fn decoded(stream: &[u8], nbytes: usize) -> Option<Vec<u8>> {
 
 #[test]
 fn the_example_of_the_format_page_decodes() {
-    let stream = [
-        0x23, 0x61, 0x62, 0x63, 0x64, 0xE0, 0x54, 0x03, 0x02, 0x62, 0x63, 0x64,
-    ];
+    let stream = [0x23, 0x61, 0x62, 0x63, 0x64, 0xE0, 0x54, 0x03, 0x02, 0x62, 0x63, 0x64];
     assert_eq!(decoded(&stream, 100), Some(b"abcd".repeat(25)));
     let mut plain = vec![0; 100];
     let n = Encoder::new(5).encode(&b"abcd".repeat(25), &mut plain);
