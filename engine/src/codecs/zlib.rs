@@ -3,7 +3,7 @@
 //! Read are complete zlib streams that fill the destination, with a right checksum; bytes behind
 //! the checksum are left alone, as other readers do. Raw deflate and gzip are refused.
 //!
-//! Source: `docs/format/chunk.md`, section 7.4.
+//! Source: docs/format/codecs.md, section "Zlib".
 
 use super::Verdict;
 

@@ -347,7 +347,8 @@ impl Job<'_> {
             body[0] = 1;
             return Ok(5);
         }
-        let length = self.encode_coded(stream, &mut body[..stream.len() - 1], encoder)?.unwrap_or_else(|| {
+        let most = stream.len() - 1 - stream.len() / std::env::var("WORTH").map_or(64, |v| v.parse().unwrap_or(64));
+        let length = self.encode_coded(stream, &mut body[..most], encoder)?.unwrap_or_else(|| {
             body[..stream.len()].copy_from_slice(stream);
             stream.len()
         });
