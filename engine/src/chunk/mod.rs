@@ -311,7 +311,7 @@ impl<'a> Chunk<'a> {
         let table_end = self.header.len() + 4 * self.nblocks;
         let sizes = match self.header.body() {
             Body::Blocks | Body::VlBlocks => (0..self.nblocks)
-                .map(|n| self.end_of(n, self.start(n) as usize).saturating_sub(self.start(n) as usize))
+                .map(|n| self.end_of(self.start(n) as usize).saturating_sub(self.start(n) as usize))
                 .collect(),
             _ => (0..self.nblocks).map(|n| self.block_len(n)).collect(),
         };
