@@ -47,7 +47,7 @@ def _bytes_of_array(data: Buffer, name: str) -> memoryview:
     import numpy as np  # noqa: PLC0415  (only odd buffers come here)
 
     try:
-        return memoryview(np.frombuffer(data, dtype=np.uint8))
+        return np.frombuffer(data, dtype=np.uint8).data  # type: ignore[call-overload, no-any-return]  # any buffer will do
     except ValueError as error:
         msg = f"{name}: expected a C-contiguous buffer: {error}"
         raise ValueError(msg) from None

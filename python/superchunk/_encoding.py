@@ -10,13 +10,22 @@ from __future__ import annotations
 
 from superchunk import _engine
 from superchunk.exceptions import UnsupportedError
-from superchunk.params import MAX_BLOCKSIZE, MAX_TYPESIZE, NFILTERS, CParams, Filter, SplitMode, Tuner, number_of
+from superchunk.params import (
+    MAX_BLOCKSIZE,
+    MAX_HEADER_TYPESIZE,
+    MAX_TYPESIZE,
+    NFILTERS,
+    CParams,
+    Filter,
+    SplitMode,
+    Tuner,
+    number_of,
+)
 from superchunk.storage.base import FrameSettings
 
 __all__ = ["cparams_of", "encode_params", "pipeline", "settings_of"]
 
 _INT16_MAX = 2**15 - 1
-_LARGEST_HEADER_TYPESIZE = 255
 
 
 def pipeline(cparams: CParams) -> tuple[bytes, bytes]:
@@ -27,7 +36,7 @@ def pipeline(cparams: CParams) -> tuple[bytes, bytes]:
     chunk header cannot name its size) and is left out there.
     """
     filters, metas = bytearray(NFILTERS), bytearray(NFILTERS)
-    bytedelta_idle = cparams.typesize == 1 or cparams.typesize > _LARGEST_HEADER_TYPESIZE
+    bytedelta_idle = cparams.typesize == 1 or cparams.typesize > MAX_HEADER_TYPESIZE
     for slot, (choice, meta) in enumerate(zip(cparams.filters, cparams.filters_meta, strict=True)):
         if choice is Filter.BYTEDELTA and bytedelta_idle:
             continue

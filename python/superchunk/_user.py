@@ -9,7 +9,6 @@ Runs nothing itself; which SChunk may use them is `superchunk.schunk`'s to say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from superchunk import _engine
@@ -18,6 +17,7 @@ from superchunk.params import GLOBAL_REGISTERED_CODECS_STOP, USER_REGISTERED_COD
 
 if TYPE_CHECKING:
     import weakref
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -156,10 +156,10 @@ def check_available(codec: int, filters: bytes, nthreads: int) -> bool:
         One is written in Python and `nthreads` is over 1.
 
     """
-    used = [("codec", codec, ucodecs_registry), *(("filter", f, ufilters_registry) for f in filters)]
-    users = [(what, ident, registry) for what, ident, registry in used if is_user_id(ident)]
-    for what, ident, registry in users:
-        if ident not in registry:
+    users = [("codec", codec, codec in ucodecs_registry)] if is_user_id(codec) else []
+    users += [("filter", ident, ident in ufilters_registry) for ident in filters if is_user_id(ident)]
+    for what, ident, registered in users:
+        if not registered:
             raise UnsupportedError(what, ident, "no functions registered, and plugins are not loaded")
     if users and nthreads > 1:
         msg = f"nthreads: expected 1 with a Python codec or filter, in cparams and dparams, got {nthreads}"

@@ -10,7 +10,7 @@ Source: docs/format/chunk.md.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import struct
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, overload
 
@@ -37,6 +37,7 @@ from superchunk.params import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Literal, Unpack
 
     from typing_extensions import Buffer
@@ -71,6 +72,8 @@ _CLIBS: Final = {
 }
 _ALONE: Final = frozenset({Filter.SHUFFLE, Filter.BITSHUFFLE, Filter.DELTA, Filter.BYTEDELTA})
 """Filters that give the bytes back unchanged without being told more."""
+_FLAGS2_AT: Final = 31
+_LAZY: Final = 0x08
 _RENAMED: Final = {"compcode": "codec", "shuffle": "filters"}
 """Names of the first-generation API, and what they are called now."""
 
@@ -200,12 +203,12 @@ def _decompress_into(view: memoryview, dst: Buffer, nthreads: int) -> None:
 
 
 @overload
-def decompress(src: Buffer, dst: None = None, as_bytearray: Literal[False] = False) -> bytes: ...
+def decompress(src: Buffer, dst: None = None, as_bytearray: Literal[False] = False) -> bytes: ...  # noqa: FBT002
 @overload
-def decompress(src: Buffer, dst: None = None, as_bytearray: bool = False) -> bytes | bytearray: ...
+def decompress(src: Buffer, dst: None = None, as_bytearray: bool = False) -> bytes | bytearray: ...  # noqa: FBT001, FBT002
 @overload
-def decompress(src: Buffer, dst: Buffer, as_bytearray: bool = False) -> None: ...
-def decompress(src: Buffer, dst: Buffer | None = None, as_bytearray: bool = False) -> bytes | bytearray | None:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+def decompress(src: Buffer, dst: Buffer, as_bytearray: bool = False) -> None: ...  # noqa: FBT001, FBT002
+def decompress(src: Buffer, dst: Buffer | None = None, as_bytearray: bool = False) -> bytes | bytearray | None:  # noqa: FBT001, FBT002
     """Decompress one chunk.
 
     Parameters
@@ -241,9 +244,7 @@ def decompress(src: Buffer, dst: Buffer | None = None, as_bytearray: bool = Fals
     return _engine.decompress(view, nthreads=default_nthreads())
 
 
-def compress2(
-    src: Buffer, *, cparams: CParams | CParamsDict | None = None, **kwargs: Unpack[CParamsDict]
-) -> bytes:
+def compress2(src: Buffer, *, cparams: CParams | CParamsDict | None = None, **kwargs: Unpack[CParamsDict]) -> bytes:
     """Compress a buffer into one chunk, with every choice open.
 
     Parameters
@@ -361,13 +362,24 @@ def decompress2(
 def get_cbuffer_sizes(src: Buffer) -> tuple[int, int, int]:
     """Return ``(nbytes, cbytes, blocksize)`` of a chunk, in bytes.
 
+    The header is enough: what `SChunk.get_lazychunk` returns will do.
+
     Raises
     ------
     ValueError
         `src` is shorter than 16 bytes, or no chunk.
 
     """
-    info = _engine.describe(_chunk_view(src))
+    view = _chunk_view(src)
+    if len(view) > _FLAGS2_AT and view[_FLAGS2_AT] & _LAZY:
+        view = memoryview(b"".join((view[:_FLAGS2_AT], bytes([view[_FLAGS2_AT] & ~_LAZY]), view[_FLAGS2_AT + 1 :])))
+    try:
+        info = _engine.describe(view)
+    except TruncatedError:  # a header alone: only its sizes are of interest
+        nbytes, blocksize, cbytes = struct.unpack_from("<3i", view, 4)
+        if min(nbytes, blocksize, cbytes) < 0:
+            raise
+        return nbytes, cbytes, blocksize
     return info.nbytes, info.cbytes, info.blocksize
 
 

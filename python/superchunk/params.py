@@ -17,7 +17,7 @@ import enum
 import operator
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from dataclasses import Field
 
 __all__ = [
@@ -78,6 +79,8 @@ GLOBAL_REGISTERED_CODECS_STOP: Final = 159
 USER_REGISTERED_CODECS_STOP: Final = 255
 """Last codec id; those above the public registry are the user's."""
 
+MAX_HEADER_TYPESIZE: Final = 255
+"""Bytes of the largest item that a chunk header can name; larger ones are recorded as 1."""
 NFILTERS: Final = 6
 """Slots of the filter pipeline."""
 MAX_NTHREADS: Final = 2**31 - 1
@@ -208,7 +211,7 @@ def set_nthreads(nthreads: int) -> int:
     3
 
     """
-    global _default_nthreads  # noqa: PLW0603  (one number for the process is what this sets)
+    global _default_nthreads
     checked = _integer("nthreads", nthreads, 1, MAX_NTHREADS)
     previous, _default_nthreads = _default_nthreads, checked
     cparams_dflts["nthreads"] = dparams_dflts["nthreads"] = checked
@@ -316,7 +319,7 @@ class CParams:
 
     def __post_init__(self) -> None:
         """Check every field and replace numbers by members, in copies of the lists."""
-        checked = {
+        checked: dict[str, object] = {
             "codec": _member(Codec, "codec", self.codec, 0, _BYTE),
             "codec_meta": _integer("codec_meta", self.codec_meta, -128, _BYTE),
             "clevel": _integer("clevel", self.clevel, 0, 9),
@@ -335,7 +338,7 @@ class CParams:
         if len(filters) > len(meta):
             msg = f"filters_meta: expected {len(filters)} numbers, one per filter, got {len(meta)}"
             raise ArgumentError(msg)
-        streams = self.typesize if self.typesize <= _BYTE else 0
+        streams = self.typesize if self.typesize <= MAX_HEADER_TYPESIZE else 0
         checked["filters"] = filters
         checked["filters_meta"] = [
             streams if f is Filter.BYTEDELTA and m == 0 else m for f, m in zip(filters, meta, strict=False)
