@@ -24,7 +24,6 @@ from superchunk._buffers import byte_view
 from superchunk._chunks import ChunkInfo, chunk_bytes
 from superchunk._encoding import cparams_of, settings_of
 from superchunk._functions import FunctionCalls
-from superchunk._handle import Handle
 from superchunk._info import InfoReport, ratio, size
 from superchunk._opening import (
     check_storage,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from superchunk._handle import Handle
     from superchunk.params import CParamsDict, DParamsDict, StorageDict
     from superchunk.storage.base import ChunkStore
 
