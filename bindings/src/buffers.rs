@@ -120,15 +120,18 @@ unsafe extern "C" {
 }
 
 /// Make a bytes object of at most `capacity` bytes: `fill` writes into it and says how many count.
-pub(crate) fn fresh_bytes<'py>(
-    py: Python<'py>,
+pub(crate) fn fresh_bytes(
+    py: Python<'_>,
     capacity: usize,
     fill: impl FnOnce(&mut [u8]) -> PyResult<usize>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'_, PyBytes>> {
     let length = ffi::Py_ssize_t::try_from(capacity).map_err(|_| PyMemoryError::new_err("too many bytes"))?;
     #[expect(unsafe_code, reason = "a bytes object without an initial copy is to be had from the C API only")]
     // SAFETY: a null pointer asks for a bytes object whose content is to be set; null comes back with an exception.
-    let object = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), length))? };
+    let pointer = unsafe { ffi::PyBytes_FromStringAndSize(std::ptr::null(), length) };
+    #[expect(unsafe_code, reason = "the new object comes as a pointer")]
+    // SAFETY: the call above returned a reference that is ours, or null with an exception set.
+    let object = unsafe { Bound::from_owned_ptr_or_err(py, pointer)? };
     #[expect(unsafe_code, reason = "the content of the new object is set through its pointer")]
     // SAFETY: the object is a bytes object.
     let start = unsafe { ffi::PyBytes_AsString(object.as_ptr()) };

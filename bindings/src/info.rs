@@ -13,6 +13,7 @@ use crate::errors::to_python;
 
 /// What a chunk's header says, checked.
 #[pyclass(frozen, get_all, module = "superchunk._engine")]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent flags of the format")]
 pub(crate) struct ChunkInfo {
     version: u8,
     flags: u8,

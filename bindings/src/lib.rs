@@ -4,6 +4,8 @@
 //! lock released, and bytes or an exception of `superchunk.exceptions` go out. Nothing is decided here.
 //! The Python side of this face is `python/superchunk/_engine.pyi`.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
 use pyo3::prelude::*;
 
 mod buffers;

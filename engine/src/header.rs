@@ -273,7 +273,7 @@ impl Header {
         let nbytes = self.nbytes as usize;
         let width = self.cbytes as usize - self.len();
         match (special_id, Special::from_id(special_id)) {
-            (0, _) => {}
+            (0, _) | (_, Some(Special::Zero | Special::Uninit)) => {}
             (_, None) => return Err(field("special value", 31, "0 to 4", special_id.into())),
             (_, Some(Special::Nan)) => {
                 if self.typesize != 4 && self.typesize != 8 {
@@ -298,7 +298,6 @@ impl Header {
                     ));
                 }
             }
-            (_, Some(Special::Zero | Special::Uninit)) => {}
         }
         if special_id == 0 && self.flags & FLAG_MEMCPYED != 0 && width != nbytes {
             return Err(field(

@@ -111,9 +111,10 @@ pub fn read(requests: Vec<Request<'_, '_>>, options: ReadOptions<'_>) -> Result<
 
 fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
     let chunk = open(&request, options)?;
+    let Request { start, dst, .. } = request;
     with_worker(|worker| {
         let mut outcome = Ok(());
-        cut(&chunk, request.start, request.dst, |piece, dst| {
+        cut(&chunk, start, dst, |piece, dst| {
             if outcome.is_ok() {
                 outcome = read_piece(&chunk, &piece, dst, worker, options.user);
             }

@@ -7,21 +7,28 @@
 //! Source: docs/format/chunk.md, sections "Blocks and streams", "Dictionaries", "Special values" and
 //! "Variable-length blocks".
 
+mod special;
+mod vlblocks;
+
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::chunk::{MAX_DICT, resize};
 use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, train_dictionary};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
-use crate::filters::{self, Scratch};
+use crate::filters::Scratch;
 use crate::header::{
-    EXTENDED_HEADER_LENGTH, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG2_USEDICT, FLAG3_VLBLOCKS,
-    Header, MAX_BUFFERSIZE, Special, VERSION_STABLE, VERSION_VLBLOCKS,
+    EXTENDED_HEADER_LENGTH, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG2_USEDICT, Header,
+    MAX_BUFFERSIZE, Special, VERSION_STABLE,
 };
 use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
 use crate::pool;
 use crate::user::User;
+
+pub use special::special_chunk;
+pub use vlblocks::encode_vlblocks;
 
 /// Most bytes by which a chunk is longer than its data.
 pub const MAX_OVERHEAD: usize = EXTENDED_HEADER_LENGTH;
@@ -88,9 +95,9 @@ pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &
     let nblocks = src.len().div_ceil(blocksize);
     let nstreams = params.nstreams(blocksize);
     let leftover = !src.len().is_multiple_of(blocksize);
-    header.flags |= params.pipeline.needs_reference().then_some(FLAG_DELTA).unwrap_or_default();
-    header.flags |= (nstreams == 1).then_some(FLAG_DONT_SPLIT).unwrap_or_default();
-    header.flags |= format_bits(params);
+    header.flags |= format_bits(params)
+        | if params.pipeline.needs_reference() { FLAG_DELTA } else { 0 }
+        | if nstreams == 1 { FLAG_DONT_SPLIT } else { 0 };
     let mut job =
         Job { src, params, user, blocksize, nstreams, dict: None, encoders: Mutex::default(), isa: Isa::detect() };
     let mut start = EXTENDED_HEADER_LENGTH + 4 * nblocks;
@@ -195,7 +202,7 @@ struct Output<'o> {
     /// The block that comes next.
     next: usize,
     /// Blocks that came too early.
-    early: std::collections::BTreeMap<usize, Vec<u8>>,
+    early: BTreeMap<usize, Vec<u8>>,
     full: bool,
 }
 
@@ -250,12 +257,18 @@ impl Job<'_> {
 
     /// Compress all blocks behind `start` and fill the table. Returns the end, or None if it does not pay.
     fn encode_blocks(&self, nblocks: usize, start: usize, out: &mut [u8]) -> Result<Option<usize>> {
-        let mut nthreads = self.params.options.nthreads.max(1);
-        if self.user.is_some() || self.src.len() <= SERIAL {
-            nthreads = 1;
+        let nthreads = self.params.options.nthreads;
+        let mut output = Output { out, end: start, next: 0, early: BTreeMap::new(), full: false };
+        if nthreads <= 1 || nblocks == 1 || self.user.is_some() || self.src.len() <= SERIAL {
+            with_worker(|worker| {
+                while output.next < nblocks && !output.full {
+                    self.encode_next(&mut output, worker)?;
+                }
+                Ok(())
+            })?;
+            return Ok((!output.full).then_some(output.end));
         }
-        let output =
-            Mutex::new(Output { out, end: start, next: 0, early: std::collections::BTreeMap::new(), full: false });
+        let output = Mutex::new(output);
         let locked = || output.lock().unwrap_or_else(PoisonError::into_inner);
         pool::run(nthreads, (0..nblocks).collect(), |_, nblock| -> Result<()> {
             if locked().full {
@@ -263,8 +276,10 @@ impl Job<'_> {
             }
             with_worker(|worker| {
                 let mut buffer = std::mem::take(&mut worker.output);
-                let outcome = self.encode_block(nblock, &mut buffer, worker).map(|length| {
-                    locked().put(nblock, &buffer[..length]);
+                let outcome = resize(&mut buffer, self.room_for(nblock)).and_then(|room| {
+                    let length = self.encode_block(nblock, room, worker)?;
+                    locked().put(nblock, &room[..length]);
+                    Ok(())
                 });
                 worker.output = buffer;
                 outcome
@@ -274,18 +289,44 @@ impl Job<'_> {
         Ok((!output.full).then_some(output.end))
     }
 
-    /// Filter and compress one block into `buffer`; return how many bytes it took.
-    fn encode_block(&self, nblock: usize, buffer: &mut Vec<u8>, worker: &mut Worker) -> Result<usize> {
+    /// Compress the block that comes next to where it belongs, without a copy as long as there is room.
+    fn encode_next(&self, output: &mut Output<'_>, worker: &mut Worker) -> Result<()> {
+        let nblock = output.next;
+        let room = self.room_for(nblock);
+        if output.out.len() - output.end > room {
+            let length = self.encode_block(nblock, &mut output.out[output.end..output.end + room], worker)?;
+            output.record();
+            output.end += length;
+            output.next += 1;
+            return Ok(());
+        }
+        let mut buffer = std::mem::take(&mut worker.output);
+        let outcome = resize(&mut buffer, room).and_then(|room| {
+            let length = self.encode_block(nblock, room, worker)?;
+            output.append(&room[..length]);
+            Ok(())
+        });
+        worker.output = buffer;
+        outcome
+    }
+
+    /// Most bytes that a block can take: all streams stored plain, or as runs.
+    fn room_for(&self, nblock: usize) -> usize {
+        let block = self.block(nblock);
+        block.len() + 5 * self.nstreams_of(block)
+    }
+
+    /// Filter and compress one block into `room`; return how many bytes it took.
+    fn encode_block(&self, nblock: usize, room: &mut [u8], worker: &mut Worker) -> Result<usize> {
         let block = self.block(nblock);
         let reference = (self.params.pipeline.needs_reference() && nblock > 0).then(|| self.block(0));
         let Worker { filters, encoder, .. } = worker;
         let user = self.user.map(User::filters);
         let plain = self.params.pipeline.forward(self.isa, block, reference, filters, user)?;
         let nstreams = self.nstreams_of(block);
-        let buffer = resize(buffer, block.len() + 5 * nstreams)?;
         let mut at = 0;
         for stream in plain.chunks_exact((plain.len() / nstreams).max(1)) {
-            at += self.encode_stream(stream, &mut buffer[at..], encoder)?;
+            at += self.encode_stream(stream, &mut room[at..], encoder)?;
         }
         Ok(at)
     }
@@ -306,7 +347,8 @@ impl Job<'_> {
             body[0] = 1;
             return Ok(5);
         }
-        let length = self.encode_coded(stream, &mut body[..stream.len() - 1], encoder)?.unwrap_or_else(|| {
+        let most = stream.len() - 1 - stream.len() / std::env::var("WORTH").map_or(64, |v| v.parse().unwrap_or(64));
+        let length = self.encode_coded(stream, &mut body[..most], encoder)?.unwrap_or_else(|| {
             body[..stream.len()].copy_from_slice(stream);
             stream.len()
         });
@@ -382,146 +424,4 @@ fn run_of(stream: &[u8]) -> Option<u8> {
     let (&first, rest) = stream.split_first()?;
     let head = rest.len().min(64);
     (rest[..head].iter().all(|&byte| byte == first) && *rest == stream[..rest.len()]).then_some(first)
-}
-
-/// Compress buffers into one chunk with a variable-length block for each.
-///
-/// # Errors
-///
-/// [`Error::Argument`] for no block, an empty one, or too much data; otherwise as [`encode`].
-pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dyn User>) -> Result<Vec<u8>> {
-    if blocks.is_empty() {
-        return Err(Error::Argument { name: "blocks", expected: "at least one block".into(), found: 0 });
-    }
-    if let Some(empty) = blocks.iter().position(|block| block.is_empty()) {
-        return Err(Error::Argument {
-            name: "blocks",
-            expected: format!("no empty block (block {empty})").into(),
-            found: 0,
-        });
-    }
-    if params.options.filters.contains(&filters::DELTA) {
-        return Err(Error::Argument {
-            name: "filters",
-            expected: "no DELTA with variable-length blocks".into(),
-            found: filters::DELTA.into(),
-        });
-    }
-    let nbytes = blocks.iter().fold(0usize, |sum, block| sum.saturating_add(block.len()));
-    let overhead = EXTENDED_HEADER_LENGTH + blocks.len().saturating_mul(8) + 4 + MAX_DICT;
-    check_length(nbytes.saturating_add(overhead))?;
-    let options = &params.options;
-    let mut header = header_for(options, nbytes, blocks.len());
-    header.version = VERSION_VLBLOCKS;
-    header.blosc2_flags2 = FLAG3_VLBLOCKS;
-    header.flags |= FLAG_DONT_SPLIT | format_bits(params);
-    let mut job = Job {
-        src: &[],
-        params,
-        user,
-        blocksize: 0,
-        nstreams: 1,
-        dict: None,
-        encoders: Mutex::default(),
-        isa: Isa::detect(),
-    };
-    let mut dict = None;
-    if options.use_dict && options.clevel > 0 && blocks.len() >= 8 {
-        let most = MAX_DICT.min(nbytes / 20);
-        if most >= MIN_DICT {
-            let sizes: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
-            dict = train_dictionary(job.codec(), &blocks.concat(), &sizes, most);
-        }
-    }
-    if let Some(bytes) = &dict {
-        job.dict = PreparedDict::new(job.codec(), options.clevel, bytes).ok();
-    }
-    let table_end = EXTENDED_HEADER_LENGTH + 4 * blocks.len();
-    let mut out = vec![0; table_end];
-    if let (Some(bytes), Some(_)) = (&dict, &job.dict) {
-        header.blosc2_flags |= FLAG2_USEDICT;
-        out.extend_from_slice(&le32(bytes.len()));
-        out.extend_from_slice(bytes);
-    }
-    let mut coded: Vec<Vec<u8>> = vec![Vec::new(); blocks.len()];
-    let nthreads = if user.is_some() || nbytes <= SERIAL { 1 } else { options.nthreads.max(1) };
-    let tasks = blocks.iter().zip(&mut coded).collect();
-    pool::run(nthreads, tasks, |_, (block, coded): (&&[u8], &mut Vec<u8>)| -> Result<()> {
-        with_worker(|worker| {
-            let Worker { filters, encoder, output } = worker;
-            let filters_of_user = user.map(User::filters);
-            let plain = params.pipeline.forward(job.isa, block, None, filters, filters_of_user)?;
-            let room = resize(output, plain.len())?;
-            let length = if options.clevel == 0 {
-                None
-            } else {
-                job.encode_coded(plain, &mut room[..plain.len() - 1], encoder)?
-            };
-            coded.extend_from_slice(&le32(plain.len()));
-            coded.extend_from_slice(length.map_or(plain, |length| &room[..length]));
-            Ok(())
-        })
-    })?;
-    for (nblock, block) in coded.iter().enumerate() {
-        let at = EXTENDED_HEADER_LENGTH + 4 * nblock;
-        let start = le32(out.len());
-        out[at..at + 4].copy_from_slice(&start);
-        out.extend_from_slice(block);
-    }
-    header.cbytes = u32_of(out.len());
-    out[..EXTENDED_HEADER_LENGTH].copy_from_slice(&header.to_bytes());
-    Ok(out)
-}
-
-/// Return a chunk of one special value; `value` is the item of [`Special::Value`].
-///
-/// # Errors
-///
-/// [`Error::Argument`] when sizes and value do not fit together.
-pub fn special_chunk(
-    special: Special,
-    nbytes: usize,
-    typesize: usize,
-    value: Option<&[u8]>,
-    blocksize: usize,
-) -> Result<Vec<u8>> {
-    check_length(nbytes)?;
-    let bad = |name, expected: String, found: usize| {
-        Err(Error::Argument { name, expected: expected.into(), found: i64::try_from(found).unwrap_or(i64::MAX) })
-    };
-    if typesize == 0 || typesize > crate::header::MAX_TYPESIZE {
-        return bad("typesize", "1 to 536866816".into(), typesize);
-    }
-    if special == Special::Nan && typesize != 4 && typesize != 8 {
-        return bad("typesize", "4 or 8 for NaN".into(), typesize);
-    }
-    if special != Special::Zero && !nbytes.is_multiple_of(typesize) {
-        return bad("nbytes", format!("a multiple of the typesize {typesize}"), nbytes);
-    }
-    let value = match (special, value) {
-        (Special::Value, Some(value)) if value.len() == typesize && nbytes > 0 => value,
-        (Special::Value, value) => {
-            return bad("value", format!("{typesize} bytes, for at least one item"), value.map_or(0, <[u8]>::len));
-        }
-        _ => &[],
-    };
-    let options = EncodeOptions {
-        codec: 0,
-        codec_meta: 0,
-        clevel: 5,
-        typesize,
-        blocksize: blocksize.min(crate::header::MAX_BLOCKSIZE),
-        splitmode: 2,
-        filters: [0; 6],
-        filters_meta: [0; 6],
-        use_dict: false,
-        nthreads: 1,
-    };
-    let params = EncodeParams::new(options, None)?;
-    let mut header = header_for(&options, nbytes, params.blocksize_for(nbytes));
-    header.cbytes = u32_of(EXTENDED_HEADER_LENGTH + value.len());
-    header.blosc2_flags = (special as u8) << 4;
-    let mut out = header.to_bytes().to_vec();
-    out.extend_from_slice(value);
-    Ok(out)
 }
