@@ -218,7 +218,7 @@ def write_table(layers: Mapping[str, bytes], *, start: int, head: int, extra: in
     table_len = sum(len(name) + 6 for name in names)
     position = start + head + 9 + table_len
     count = _U16.pack(len(names))
-    table = [b"\xcd", _U16.pack(extra + table_len), b"\xde", count]
+    table = [b"\xcd", _U16.pack(min(extra + table_len, 0xFFFF)), b"\xde", count]
     contents = [b"\xdc", count]
     for name, content in zip(names, layers.values(), strict=True):
         if position + len(content) > _MAX_CONTENT:
