@@ -31,15 +31,17 @@ def test_compress_gives_the_bytes_back_for_every_codec_and_filter(codec: Codec, 
     typesize=st.sampled_from([1, 2, 3, 8, 255, 256, 1000]),
     codec=st.sampled_from(BUILTIN),
     clevel=st.integers(0, 9),
-    filters=st.lists(
-        st.sampled_from([Filter.NOFILTER, Filter.SHUFFLE, Filter.BITSHUFFLE, Filter.DELTA, Filter.BYTEDELTA]), max_size=6
+    first=st.sampled_from([Filter.NOFILTER, Filter.DELTA, Filter.SHUFFLE]),
+    others=st.lists(
+        st.sampled_from([Filter.NOFILTER, Filter.SHUFFLE, Filter.BITSHUFFLE, Filter.BYTEDELTA]), max_size=5
     ),
     nthreads=st.integers(1, 3),
 )
 @settings(deadline=None, max_examples=150)
 def test_compress2_gives_any_bytes_back(
-    data: bytes, typesize: int, codec: Codec, clevel: int, filters: list[Filter], nthreads: int
+    data: bytes, typesize: int, codec: Codec, clevel: int, first: Filter, others: list[Filter], nthreads: int
 ) -> None:
+    filters = [first, *others]
     chunk = superchunk.compress2(
         data, typesize=typesize, codec=codec, clevel=clevel, filters=filters, nthreads=nthreads
     )
@@ -206,7 +208,7 @@ def test_the_built_in_codecs_are_listed_with_name_and_version() -> None:
     for codec in BUILTIN:
         name, version = superchunk.clib_info(codec)
         assert name == blosc2.clib_info(blosc2.Codec[codec.name])[0]
-        assert version[:1].isdigit()
+        assert any(chr(letter).isdigit() for letter in version)
     for codec in (Codec.NDLZ, Codec.ZFP_RATE):
         with pytest.raises(ValueError, match=codec.name):
             superchunk.clib_info(codec)

@@ -90,6 +90,10 @@ class Encoder:
             self._params = encode_params(cparams, self.hooks if users else None)
         return self._params
 
+    def check(self) -> None:
+        """Raise now what the first use would raise: ValueError or UnsupportedError."""
+        _ = self.params
+
     def filtered(self, data: memoryview, at: int) -> memoryview:
         """Return `data`, which begins at byte `at` of the container, after the prefilter."""
         if self.prefilter is None:

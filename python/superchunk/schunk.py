@@ -15,6 +15,7 @@ path or from bytes is in `_frames`. Neither a frame's bytes (`frame`) nor files
 from __future__ import annotations
 
 import os
+import weakref
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -156,6 +157,7 @@ class SChunk(FunctionCalls):
         step = _chunksize(chunksize, view, compress.typesize)
         layers = pack_meta(place.meta)
         _check_usable(compress, decompress)
+        Encoder(compress, weakref.ref(self)).check()
         filled = view is not None and view.nbytes > 0
         handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
         self._attach(handle, compress, decompress)
@@ -191,6 +193,7 @@ class SChunk(FunctionCalls):
             wanted = with_typesize(as_cparams(cparams, recorded.typesize), recorded.typesize, recorded.blocksize)
             _check_usable(wanted, dparams)
             self._encoder = Encoder(wanted, self._user)
+            self._encoder.check()
 
     def _fill_opened(self, view: memoryview) -> None:
         """Put the data given to the constructor into an existing container, if that is empty."""
@@ -353,6 +356,7 @@ class SChunk(FunctionCalls):
             cparams = with_typesize(cparams, current.typesize, current.blocksize)
         _check_usable(cparams, self._dparams)
         encoder = Encoder(cparams, self._user)
+        encoder.check()
         encoder.prefilter = self._encoder.prefilter
         if self._handle.mode != "r":
             store.settings = settings_of(cparams, self._nthreads)
@@ -466,6 +470,8 @@ class SChunk(FunctionCalls):
         chosen = with_typesize(chosen, self.cparams.typesize)
         decompress = self._dparams if dparams is None else as_dparams(dparams)
         _check_usable(chosen, decompress)
+        if cparams is not None:
+            Encoder(chosen, self._user).check()
         handle = create_handle(
             place,
             settings_of(chosen, decompress.nthreads),

@@ -362,6 +362,20 @@ class FrameStore:
         finally:
             self._let_go()
 
+    def publish(self) -> None:
+        """Commit what waits; a frame made with ``publish=False`` has its name then.
+
+        Raises
+        ------
+        StorageError
+            Writing failed.
+
+        """
+        state = self._open
+        with state.lock:
+            if not state.busy:
+                state.commit()
+
     def discard(self) -> None:
         """Close a frame made with ``publish=False`` as if it had never been."""
         state = self._open
