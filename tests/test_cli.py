@@ -61,7 +61,10 @@ def test_list_codecs_names_what_the_library_has() -> None:
 def test_the_process_returns_the_exit_code_and_one_line(tmp_path: Path) -> None:
     done = process("info", tmp_path / "absent.b2frame")
     assert done.returncode == 1
-    assert done.stderr.decode() == f"superchunk: {tmp_path}/absent.b2frame: No such file or directory\n"
+    said = done.stderr.decode()
+    assert said.startswith(f"superchunk: {tmp_path}/absent.b2frame: ")
+    assert "no such file" in said.lower()
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -91,7 +91,7 @@ def test_any_bytes_come_back(
     folder = tmp_path_factory.mktemp("raw")
     (folder / "raw").write_bytes(data)
     options = ["--typesize", str(typesize), "--chunksize", str(chunksize), "--codec", codec, "--filters", filters]
-    succeed("compress", folder / "raw", *options)
+    succeed("compress", folder / "raw", "--raw", *options)
     succeed("decompress", folder / "raw.b2frame", "-o", folder / "back")
     assert (folder / "back").read_bytes() == data
 
