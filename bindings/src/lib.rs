@@ -1,5 +1,29 @@
-//! Python bindings.
+//! The engine for Python: translation only.
+//!
+//! Arguments come in as buffers and numbers, one call of the engine does the work with the interpreter
+//! lock released, and bytes or an exception of `superchunk.exceptions` go out. Nothing is decided here.
+//! The Python side of this face is `python/superchunk/_engine.pyi`.
+
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
 use pyo3::prelude::*;
-/// The engine.
+
+mod buffers;
+mod encode;
+mod errors;
+mod hooks;
+mod info;
+mod read;
+
+/// The Rust engine of superchunk: a few wide calls on chunks.
 #[pymodule(gil_used = false)]
-fn _engine(_m: &Bound<'_, PyModule>) -> PyResult<()> { Ok(()) }
+mod _engine {
+    #[pymodule_export]
+    use super::encode::{EncodeParams, compress, compress_vlblocks, special_chunk};
+    #[pymodule_export]
+    use super::hooks::Hooks;
+    #[pymodule_export]
+    use super::info::{ChunkInfo, codec_version, describe, free_threads, instruction_sets, lazy_chunk, sizes};
+    #[pymodule_export]
+    use super::read::{decompress, read, read_vlblocks};
+}

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 /// A result of the engine.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failure of the engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

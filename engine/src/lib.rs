@@ -7,9 +7,18 @@
 //!
 //! Source: `docs/format/chunk.md`.
 
+pub mod chunk;
 pub mod codecs;
 pub mod cpu;
+pub mod encode;
 pub mod error;
 pub mod filters;
+pub mod header;
+pub mod lazy;
+pub mod params;
+pub mod pool;
+pub mod read;
+pub mod source;
+pub mod user;
 
 pub use error::{Error, Result};

@@ -1,0 +1,104 @@
+"""The data that benchmarks compress: what people keep, at a fixed size, from a fixed seed.
+
+Each is a one-dimensional array in C order. `climate` is real (sea surface temperatures and model
+fields shipped by the iris-sample-data package), tiled to size with an offset for each tile so that
+no copy repeats another; the others are made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+NAMES = ("climate", "smooth", "stamps", "counts", "categories", "text")
+
+
+def climate(nbytes: int) -> NDArray[np.float32]:
+    """Return real fields, float32."""
+    import h5netcdf
+    import iris_sample_data
+
+    root = Path(iris_sample_data.path)
+    fields = []
+    for path in sorted(root.glob("*.nc")):
+        try:
+            with h5netcdf.File(path, "r") as file:
+                for variable in file.variables.values():
+                    if variable.dtype.kind == "f" and variable.ndim >= 2:
+                        fields.append(np.asarray(variable[...], dtype="f4").ravel())
+        except OSError:
+            continue  # a NetCDF 3 file
+    data = np.concatenate(fields)
+    ntiles = -(-nbytes // data.nbytes)
+    tiles = [data + np.float32(0.125 * n) for n in range(ntiles)]
+    return np.concatenate(tiles)[: nbytes // 4]
+
+
+def smooth(nbytes: int) -> NDArray[np.float64]:
+    """Return a sum of waves with a little noise in the last bits, float64."""
+    t = np.arange(nbytes // 8) / 5000
+    noise = np.random.default_rng(1).normal(scale=1e-9, size=t.size)
+    return np.sin(t) + 0.3 * np.sin(7.1 * t) + noise
+
+
+def stamps(nbytes: int) -> NDArray[np.int64]:
+    """Return sorted times in nanoseconds with jitter, int64."""
+    steps = np.random.default_rng(2).exponential(scale=1e6, size=nbytes // 8).astype("i8")
+    return 1_700_000_000_000_000_000 + np.cumsum(steps)
+
+
+def counts(nbytes: int) -> NDArray[np.uint16]:
+    """Return detector counts: a Poisson background with rare bright spots, uint16."""
+    rng = np.random.default_rng(3)
+    data = rng.poisson(3.0, size=nbytes // 2).astype("u2")
+    spots = rng.integers(0, data.size, data.size // 500)
+    data[spots] += rng.integers(100, 60000, spots.size).astype("u2")
+    return data
+
+
+def categories(nbytes: int) -> NDArray[np.int32]:
+    """Return category numbers in runs, int32."""
+    rng = np.random.default_rng(4)
+    lengths = rng.geometric(0.05, size=nbytes // 4 // 10)
+    values = rng.integers(0, 40, lengths.size).astype("i4")
+    return np.repeat(values, lengths)[: nbytes // 4].copy()
+
+
+def text(nbytes: int) -> NDArray[np.uint8]:
+    """Return lines of a log, bytes."""
+    rng = np.random.default_rng(5)
+    hosts = [f"node{n:02d}" for n in range(24)]
+    verbs = ["GET", "PUT", "HEAD", "POST"]
+    lines: list[str] = []
+    length = 0
+    now = 1_700_000_000
+    while length < nbytes:
+        now += int(rng.integers(0, 3))
+        line = (
+            f"{now} {hosts[int(rng.integers(24))]} {verbs[int(rng.integers(4))]} "
+            f"/data/{int(rng.integers(5000)):05d}/chunk {int(rng.integers(200, 505))} "
+            f"{int(rng.integers(1, 10**6))} bytes\n"
+        )
+        lines.append(line)
+        length += len(line)
+    return np.frombuffer("".join(lines).encode()[:nbytes], dtype="u1")
+
+
+def load(name: str, nbytes: int) -> NDArray[np.generic]:
+    """Return the data set `name` with about `nbytes` bytes."""
+    makers: dict[str, Callable[[int], NDArray[np.generic]]] = {
+        "climate": climate,  # type: ignore[dict-item]
+        "smooth": smooth,  # type: ignore[dict-item]
+        "stamps": stamps,  # type: ignore[dict-item]
+        "counts": counts,  # type: ignore[dict-item]
+        "categories": categories,  # type: ignore[dict-item]
+        "text": text,  # type: ignore[dict-item]
+    }
+    return makers[name](nbytes)

@@ -1,0 +1,158 @@
+//! Python's buffers as slices, open files as sources, and fresh bytes to write into.
+//!
+//! Python cannot promise that a buffer stays unchanged while the interpreter lock is released; the stub
+//! tells callers that it must. The engine treats every byte it reads as hostile at each read, so a change
+//! gives wrong results or an error, never an access outside the buffer.
+
+use std::fs::File;
+use std::mem::ManuallyDrop;
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use superchunk_engine::source::Source;
+
+/// A C-contiguous buffer.
+pub(crate) struct Buffer(PyUntypedBuffer);
+
+impl Buffer {
+    /// Ask `object` for its bytes.
+    pub(crate) fn get(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("buffer: expected C-contiguous bytes, got a strided buffer"));
+        }
+        Ok(Self(buffer))
+    }
+
+    /// Ask `object` for bytes to write to.
+    pub(crate) fn get_writable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = Self::get(object)?;
+        if buffer.0.readonly() {
+            return Err(PyBufferError::new_err("dst: expected a writable buffer, got a read-only one"));
+        }
+        Ok(buffer)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.0.len_bytes() == 0 {
+            return &[];
+        }
+        #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and a length")]
+        // SAFETY: the exporter keeps `len_bytes` contiguous bytes at `buf_ptr` in place until the buffer is
+        // released, which happens when `self` is dropped. That they do not change is the caller's promise.
+        unsafe {
+            std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes())
+        }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.0.len_bytes() == 0 {
+            return &mut [];
+        }
+        #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and a length")]
+        // SAFETY: as in `bytes`; `get_writable` has checked that the exporter allows writing. Nobody else
+        // may use the bytes meanwhile, which is the caller's promise.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.len_bytes())
+        }
+    }
+}
+
+/// What keeps a chunk's bytes reachable while the engine reads them.
+pub(crate) enum Held {
+    Buffer(Buffer),
+    File { file: ManuallyDrop<File>, offset: u64, limit: u64 },
+}
+
+impl Held {
+    /// Take a source: a buffer, or `(fd, offset, limit)`.
+    pub(crate) fn get(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            let (fd, offset, limit): (i32, u64, u64) = tuple.extract()?;
+            return Ok(Self::File { file: borrow_file(fd)?, offset, limit });
+        }
+        Ok(Self::Buffer(Buffer::get(object)?))
+    }
+
+    pub(crate) fn source(&self) -> Source<'_> {
+        match self {
+            Self::Buffer(buffer) => Source::Bytes(buffer.bytes()),
+            Self::File { file, offset, limit } => Source::File { file, offset: *offset, limit: *limit },
+        }
+    }
+}
+
+/// Look at a descriptor as a file, without owning it.
+#[cfg(unix)]
+fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
+    use std::os::fd::FromRawFd;
+    if fd < 0 {
+        return Err(PyValueError::new_err(format!("fd: expected an open file, got {fd}")));
+    }
+    #[expect(unsafe_code, reason = "a descriptor comes from Python as a number")]
+    // SAFETY: the file is never dropped, so the descriptor is not closed here; only positioned reads are made
+    // on it. That it stays open during the call is the caller's part; if not, the reads fail.
+    Ok(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }))
+}
+
+#[cfg(windows)]
+fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
+    use std::os::windows::io::FromRawHandle;
+    unsafe extern "C" {
+        safe fn _get_osfhandle(fd: i32) -> isize;
+    }
+    let handle = if fd < 0 { -1 } else { _get_osfhandle(fd) };
+    if handle == -1 || handle == -2 {
+        return Err(PyValueError::new_err(format!("fd: expected an open file, got {fd}")));
+    }
+    #[expect(unsafe_code, reason = "a descriptor comes from Python as a number")]
+    // SAFETY: the C library has just named this handle as open; it is never dropped, so not closed here.
+    Ok(ManuallyDrop::new(unsafe { File::from_raw_handle(handle as *mut _) }))
+}
+
+#[expect(unsafe_code, reason = "declares one function of the C API")]
+unsafe extern "C" {
+    // Part of Python's stable ABI; PyO3 does not hand it on.
+    fn _PyBytes_Resize(bytes: *mut *mut ffi::PyObject, newsize: ffi::Py_ssize_t) -> std::ffi::c_int;
+}
+
+/// Make a bytes object of at most `capacity` bytes: `fill` writes into it and says how many count.
+pub(crate) fn fresh_bytes(
+    py: Python<'_>,
+    capacity: usize,
+    fill: impl FnOnce(&mut [u8]) -> PyResult<usize>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let length = ffi::Py_ssize_t::try_from(capacity).map_err(|_| PyMemoryError::new_err("too many bytes"))?;
+    #[expect(unsafe_code, reason = "a bytes object without an initial copy is to be had from the C API only")]
+    // SAFETY: a null pointer asks for a bytes object whose content is to be set; null comes back with an exception.
+    let pointer = unsafe { ffi::PyBytes_FromStringAndSize(std::ptr::null(), length) };
+    #[expect(unsafe_code, reason = "the new object comes as a pointer")]
+    // SAFETY: the call above returned a reference that is ours, or null with an exception set.
+    let object = unsafe { Bound::from_owned_ptr_or_err(py, pointer)? };
+    #[expect(unsafe_code, reason = "the content of the new object is set through its pointer")]
+    // SAFETY: the object is a bytes object.
+    let start = unsafe { ffi::PyBytes_AsString(object.as_ptr()) };
+    #[expect(unsafe_code, reason = "the content of the new object is set through its pointer")]
+    // SAFETY: the object has `capacity` bytes, nobody else has seen it, and every caller of this function
+    // writes each byte that it declares to count before anything reads it.
+    let content = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), capacity) };
+    let filled = fill(content)?.min(capacity);
+    if filled == capacity {
+        return Ok(object.cast_into::<PyBytes>()?);
+    }
+    let shorter = ffi::Py_ssize_t::try_from(filled).map_err(|_| PyMemoryError::new_err("too many bytes"))?;
+    let mut pointer = object.into_ptr();
+    #[expect(unsafe_code, reason = "shrinking in place spares a copy")]
+    // SAFETY: the only reference is ours and no hash was computed; on failure the pointer is set to null.
+    let status = unsafe { _PyBytes_Resize(&raw mut pointer, shorter) };
+    if status != 0 {
+        return Err(PyErr::fetch(py));
+    }
+    #[expect(unsafe_code, reason = "the resized object comes back as a pointer")]
+    // SAFETY: on success the pointer is the one reference to a bytes object.
+    let object = unsafe { Bound::from_owned_ptr(py, pointer) };
+    Ok(object.cast_into::<PyBytes>()?)
+}

@@ -1,0 +1,60 @@
+//! Errors of the engine as exceptions of `superchunk.exceptions`, in one place.
+
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use superchunk_engine::Error;
+
+mod classes {
+    #![allow(missing_docs, reason = "the classes are documented where they are defined, in Python")]
+    pyo3::import_exception!(superchunk.exceptions, FormatError);
+    pyo3::import_exception!(superchunk.exceptions, NewerFormatError);
+    pyo3::import_exception!(superchunk.exceptions, StorageError);
+    pyo3::import_exception!(superchunk.exceptions, TruncatedError);
+    pyo3::import_exception!(superchunk.exceptions, UnsupportedError);
+}
+
+/// The newest chunk version there is.
+const NEWEST: i64 = superchunk_engine::header::VERSION_VLBLOCKS as i64;
+
+/// Make the exception for an error.
+pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
+    exception(py, error).unwrap_or_else(|failure| failure)
+}
+
+fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let keywords = PyDict::new(py);
+    let called = match error {
+        Error::Truncated { what, at, needed, got } => {
+            keywords.set_item("at", at)?;
+            keywords.set_item("needed", needed)?;
+            keywords.set_item("got", got)?;
+            py.get_type::<classes::TruncatedError>().call((*what,), Some(&keywords))?
+        }
+        Error::Field { field, at, expected, found } => {
+            keywords.set_item("at", at)?;
+            keywords.set_item("expected", expected.as_ref())?;
+            keywords.set_item("found", found)?;
+            let newer = *field == "chunk version" && *found > NEWEST;
+            let class =
+                if newer { py.get_type::<classes::NewerFormatError>() } else { py.get_type::<classes::FormatError>() };
+            class.call((*field,), Some(&keywords))?
+        }
+        Error::Stream { codec, nblock, at, reason } => {
+            keywords.set_item("at", at)?;
+            keywords.set_item("expected", "a sound stream")?;
+            keywords.set_item("found", reason)?;
+            let field = format!("{codec} stream of block {nblock}");
+            py.get_type::<classes::FormatError>().call((field,), Some(&keywords))?
+        }
+        Error::Unsupported { what, id, name } => {
+            py.get_type::<classes::UnsupportedError>().call1((*what, *id, *name))?
+        }
+        Error::Io { errno, .. } => py.get_type::<classes::StorageError>().call1((*errno, error.to_string()))?,
+        Error::OutOfMemory { .. } => return Ok(PyMemoryError::new_err(error.to_string())),
+        Error::User { .. } => return Ok(PyRuntimeError::new_err(error.to_string())),
+        // Argument and Destination, and whatever the engine may add.
+        _ => return Ok(PyValueError::new_err(error.to_string())),
+    };
+    Ok(PyErr::from_value(called))
+}

@@ -1,0 +1,174 @@
+//! Decompressing.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use superchunk_engine::chunk::Chunk;
+use superchunk_engine::error::Error;
+use superchunk_engine::lazy;
+use superchunk_engine::read::{self as engine, ReadError, ReadOptions, Request};
+use superchunk_engine::source::Source;
+
+use crate::buffers::{Buffer, Held, fresh_bytes};
+use crate::errors::to_python;
+use crate::hooks::{Hooks, Session};
+
+/// Results above this size are given memory only after their chunks have been looked at.
+const LOOK_FIRST: usize = 64 * 1024 * 1024;
+
+/// A request, as it came from Python.
+struct Asked {
+    held: Held,
+    nbytes: Option<u64>,
+    start: u64,
+    length: usize,
+    at: usize,
+}
+
+impl Asked {
+    fn get(item: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (source, nbytes, start, stop, at): (Bound<'_, PyAny>, i64, u64, u64, usize) = item.extract()?;
+        let length = stop.checked_sub(start).and_then(|length| usize::try_from(length).ok());
+        let Some(length) = length else {
+            return Err(PyValueError::new_err(format!("stop: expected at least start ({start}), got {stop}")));
+        };
+        Ok(Self { held: Held::get(&source)?, nbytes: u64::try_from(nbytes).ok(), start, length, at })
+    }
+}
+
+/// Cut the destination into the places of the requests, filling what lies between with zeros if asked to.
+fn place<'a, 'd>(asked: &'a [Asked], mut dst: &'d mut [u8], clear: bool) -> PyResult<Vec<Request<'a, 'd>>> {
+    let mut done = 0;
+    let mut requests = Vec::with_capacity(asked.len());
+    for one in asked {
+        let room = done + dst.len();
+        let Some(gap) = one.at.checked_sub(done).filter(|gap| gap + one.length <= dst.len()) else {
+            return Err(PyValueError::new_err(format!(
+                "at: expected ascending places within the destination's {room} bytes, got {} bytes at {}",
+                one.length, one.at
+            )));
+        };
+        let (between, rest) = dst.split_at_mut(gap);
+        if clear {
+            between.fill(0);
+        }
+        let (here, rest) = rest.split_at_mut(one.length);
+        dst = rest;
+        done = one.at + one.length;
+        requests.push(Request { source: one.held.source(), nbytes: one.nbytes, start: one.start, dst: here });
+    }
+    Ok(requests)
+}
+
+fn options<'s>(nthreads: usize, itemsize: usize, session: Option<&'s Session<'_>>) -> ReadOptions<'s> {
+    ReadOptions { nthreads, itemsize: (itemsize > 0).then_some(itemsize), user: session.map(|session| session as _) }
+}
+
+fn explain(py: Python<'_>, session: Option<&Session<'_>>, failure: &ReadError) -> PyErr {
+    let error = match session {
+        Some(session) => session.to_python(py, &failure.error),
+        None => to_python(py, &failure.error),
+    };
+    // Which of the requests it was: the caller knows what chunk that is.
+    match error.value(py).setattr("nrequest", failure.nrequest) {
+        Ok(()) => error,
+        Err(other) => other,
+    }
+}
+
+/// Decode pieces of many chunks into one destination, blocks spread over threads.
+#[pyfunction]
+#[pyo3(signature = (requests, dst=None, *, nthreads=1, itemsize=0, hooks=None))]
+pub(crate) fn read<'py>(
+    py: Python<'py>,
+    requests: Vec<Bound<'py, PyAny>>,
+    dst: Option<&Bound<'py, PyAny>>,
+    nthreads: usize,
+    itemsize: usize,
+    hooks: Option<&Bound<'py, Hooks>>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let asked = requests.iter().map(Asked::get).collect::<PyResult<Vec<_>>>()?;
+    let session = hooks.map(|hooks| Session::new(hooks.get()));
+    let session = session.as_ref();
+    let run = |requests: Vec<Request<'_, '_>>| {
+        py.detach(|| engine::read(requests, options(nthreads, itemsize, session)))
+            .map_err(|failure| explain(py, session, &failure))
+    };
+    if let Some(dst) = dst {
+        let mut dst = Buffer::get_writable(dst)?;
+        run(place(&asked, dst.bytes_mut(), false)?)?;
+        return Ok(None);
+    }
+    let total = asked.last().map_or(0, |last| last.at.saturating_add(last.length));
+    if total > LOOK_FIRST {
+        py.detach(|| look(&asked, options(nthreads, itemsize, session)))
+            .map_err(|failure| explain(py, session, &failure))?;
+    }
+    fresh_bytes(py, total, |out| {
+        run(place(&asked, out, true)?)?;
+        Ok(total)
+    })
+    .map(Some)
+}
+
+/// Open every chunk, which checks that what it claims to hold can be in it.
+fn look(asked: &[Asked], options: ReadOptions<'_>) -> Result<(), ReadError> {
+    for (nrequest, one) in asked.iter().enumerate() {
+        let opened = Chunk::open(one.held.source(), options.itemsize, options.user);
+        let checked = opened.and_then(|chunk| {
+            let end = one.start.saturating_add(one.length as u64);
+            if end > u64::from(chunk.header.nbytes) {
+                return Err(Error::Argument {
+                    name: "stop",
+                    expected: format!("at most the chunk's {} bytes", chunk.header.nbytes).into(),
+                    found: i64::try_from(end).unwrap_or(i64::MAX),
+                });
+            }
+            Ok(())
+        });
+        checked.map_err(|error| ReadError { nrequest, error })?;
+    }
+    Ok(())
+}
+
+/// Return the whole content of one chunk.
+#[pyfunction]
+#[pyo3(signature = (source, *, nthreads=1, itemsize=0, hooks=None))]
+pub(crate) fn decompress<'py>(
+    py: Python<'py>,
+    source: &Bound<'py, PyAny>,
+    nthreads: usize,
+    itemsize: usize,
+    hooks: Option<&Bound<'py, Hooks>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let held = Held::get(source)?;
+    let session = hooks.map(|hooks| Session::new(hooks.get()));
+    let session = session.as_ref();
+    let options = options(nthreads, itemsize, session);
+    let fail = |error| explain(py, session, &ReadError { nrequest: 0, error });
+    let source: Source<'_> = held.source();
+    let header = py.detach(|| lazy::describe(source)).map_err(fail)?;
+    let total = header.nbytes as usize;
+    if total > LOOK_FIRST {
+        py.detach(|| Chunk::open(source, options.itemsize, options.user).map(drop)).map_err(fail)?;
+    }
+    fresh_bytes(py, total, |dst| {
+        let requests = vec![Request { source, nbytes: None, start: 0, dst }];
+        py.detach(|| engine::read(requests, options)).map_err(|failure| explain(py, session, &failure))?;
+        Ok(total)
+    })
+}
+
+/// Return the blocks of a chunk with variable-length blocks.
+#[pyfunction]
+#[pyo3(signature = (source, *, nthreads=1))]
+pub(crate) fn read_vlblocks<'py>(
+    py: Python<'py>,
+    source: &Bound<'py, PyAny>,
+    nthreads: usize,
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let held = Held::get(source)?;
+    let blocks = py.detach(|| engine::read_vlblocks(held.source(), options(nthreads, 0, None)));
+    let blocks = blocks.map_err(|error| to_python(py, &error))?;
+    Ok(blocks.iter().map(|block| PyBytes::new(py, block)).collect())
+}

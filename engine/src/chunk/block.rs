@@ -1,0 +1,194 @@
+//! Decoding one block.
+//!
+//! A block's streams are decoded into scratch space that stays in cache and un-filtered from there to the
+//! destination, or straight into the destination where no filter changes anything.
+//!
+//! Source: docs/format/chunk.md, sections "Blocks and streams" and "Variable-length blocks".
+
+use super::Chunk;
+use super::streams::{Stream, Streams};
+use super::worker::{Worker, resize};
+use crate::codecs::{CodecFormat, Decoder};
+use crate::cpu::Isa;
+use crate::error::{Error, Result};
+use crate::header::{Body, Special};
+use crate::user::User;
+
+impl Chunk<'_> {
+    /// Return the bytes from the start of a block on, as many as can belong to it, and their position.
+    pub(super) fn block_data<'b>(&'b self, nblock: usize, input: &'b mut Vec<u8>) -> Result<(u64, &'b [u8])> {
+        let cbytes = self.header.cbytes as usize;
+        let start = self.start(nblock) as usize;
+        if start < self.data_start || start > cbytes - 4 {
+            return Err(self.bad_start(nblock, self.data_start, cbytes.saturating_sub(4)));
+        }
+        if let Some(data) = self.bytes.get(start..cbytes) {
+            return Ok((start as u64, data));
+        }
+        let end = self.end_of(nblock, start);
+        let length = if self.header.vlblocks() {
+            end - start
+        } else {
+            // No valid block takes more than its plain bytes, and five for each stream.
+            (end - start).min(self.block_len(nblock) + 5 * self.nstreams)
+        };
+        let data = resize(input, length)?;
+        self.source.read_all(start as u64, data, "block")?;
+        Ok((start as u64, data))
+    }
+
+    /// The next start behind `start`, or the end of the chunk.
+    pub(super) fn end_of(&self, nblock: usize, start: usize) -> usize {
+        let cbytes = self.header.cbytes as usize;
+        let next = match &self.sorted {
+            Some(sorted) => sorted.get(sorted.partition_point(|&s| s as usize <= start)).copied(),
+            None => self.starts().skip(nblock + 1).find(|&s| s as usize > start),
+        };
+        next.map_or(cbytes, |next| next as usize).min(cbytes)
+    }
+
+    /// Decode all of block `nblock` into `dst`, which must have exactly its length.
+    pub(crate) fn decode_block(
+        &self,
+        nblock: usize,
+        dst: &mut [u8],
+        worker: &mut Worker,
+        user: Option<&dyn User>,
+    ) -> Result<()> {
+        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let reference = if pipeline.needs_reference() && nblock > 0 && !self.header.vlblocks() {
+            Some(self.reference(worker, user)?)
+        } else {
+            None
+        };
+        self.decode_block_with(nblock, dst, reference, worker, user)
+    }
+
+    /// The plain bytes of block 0; the first thread that needs them decodes it, others wait for the outcome.
+    fn reference(&self, worker: &mut Worker, user: Option<&dyn User>) -> Result<&[u8]> {
+        let outcome = self.reference.get_or_init(|| {
+            let mut plain = Vec::new();
+            resize(&mut plain, self.block_len(0))?;
+            self.decode_block_with(0, &mut plain, None, worker, user)?;
+            Ok(plain)
+        });
+        match outcome {
+            Ok(plain) => Ok(plain),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn decode_block_with(
+        &self,
+        nblock: usize,
+        dst: &mut [u8],
+        reference: Option<&[u8]>,
+        worker: &mut Worker,
+        user: Option<&dyn User>,
+    ) -> Result<()> {
+        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let mut input = std::mem::take(&mut worker.input);
+        let outcome = (|| {
+            let (at, data) = self.block_data(nblock, &mut input)?;
+            if pipeline.is_identity() {
+                return self.decode_streams(nblock, at, data, dst, &mut worker.decoder, user);
+            }
+            let stage = resize(&mut worker.stage, dst.len())?;
+            self.decode_streams(nblock, at, data, stage, &mut worker.decoder, user)?;
+            pipeline.backward(Isa::detect(), stage, dst, reference, &mut worker.filters, user.map(User::filters))
+        })();
+        worker.input = input;
+        outcome
+    }
+
+    fn decode_streams(
+        &self,
+        nblock: usize,
+        at: u64,
+        data: &[u8],
+        out: &mut [u8],
+        decoder: &mut Decoder,
+        user: Option<&dyn User>,
+    ) -> Result<()> {
+        if self.header.vlblocks() {
+            let end = self.end_of(nblock, usize::try_from(at).unwrap_or(usize::MAX));
+            let payload = data.get(4..end - usize::try_from(at).unwrap_or(0)).unwrap_or_default();
+            if payload.len() == out.len() {
+                out.copy_from_slice(payload);
+                return Ok(());
+            }
+            return self.decode_coded(nblock, at + 4, payload, out, decoder, user);
+        }
+        let nstreams = self.nstreams_of(nblock);
+        let mut streams = Streams { data, at, nblock, format: self.format, from: 0 };
+        for out in out.chunks_exact_mut((out.len() / nstreams).max(1)) {
+            match streams.next(out.len())? {
+                Stream::Run(value) => out.fill(value),
+                Stream::Plain(bytes) => out.copy_from_slice(bytes),
+                Stream::Coded(bytes) => {
+                    let at = at + (streams.from - bytes.len()) as u64;
+                    self.decode_coded(nblock, at, bytes, out, decoder, user)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn decode_coded(
+        &self,
+        nblock: usize,
+        at: u64,
+        bytes: &[u8],
+        out: &mut [u8],
+        decoder: &mut Decoder,
+        user: Option<&dyn User>,
+    ) -> Result<()> {
+        match (self.format, user) {
+            (Some(CodecFormat::Registered), Some(user)) => {
+                user.decode(self.header.udcodec, self.header.codec_meta, bytes, out)
+            }
+            (Some(format), _) => decoder
+                .decode(format, bytes, out, self.dict.as_ref())
+                .map_err(|reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason }),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Write bytes `from..from + dst.len()` of a chunk that needs no decoding: plain or special.
+    pub(crate) fn copy_plain(&self, from: usize, dst: &mut [u8]) -> Result<()> {
+        match self.header.body() {
+            Body::Memcpyed => {
+                let at = self.header.len() + from;
+                match self.bytes.get(at..at + dst.len()) {
+                    Some(bytes) => dst.copy_from_slice(bytes),
+                    None => self.source.read_all(at as u64, dst, "memcpyed chunk")?,
+                }
+            }
+            Body::Special(Special::Value) => {
+                if let Some(value) = self.repeated_value()? {
+                    repeat(value, from, dst);
+                }
+            }
+            Body::Special(Special::Nan) if self.header.typesize == 4 => repeat(&[0, 0, 0xC0, 0x7F], from, dst),
+            Body::Special(Special::Nan) => repeat(&[0, 0, 0, 0, 0, 0, 0xF8, 0x7F], from, dst),
+            _ => dst.fill(0),
+        }
+        Ok(())
+    }
+}
+
+/// Fill `dst` with `value` over and over, as it stands at byte `from` of an endless repetition.
+fn repeat(value: &[u8], from: usize, dst: &mut [u8]) {
+    let phase = from % value.len();
+    let first = dst.len().min(value.len());
+    for (n, byte) in dst[..first].iter_mut().enumerate() {
+        *byte = value[(phase + n) % value.len()];
+    }
+    let mut done = first;
+    while done < dst.len() {
+        let step = done.min(dst.len() - done);
+        let (have, rest) = dst.split_at_mut(done);
+        rest[..step].copy_from_slice(&have[..step]);
+        done += step;
+    }
+}

@@ -1,0 +1,357 @@
+//! A chunk opened for reading: header, block table, and blocks on demand.
+//!
+//! ```text
+//! header | bstarts: nblocks x i32 | [dsize: i32 | dictionary] | blocks, anywhere behind
+//! block  = stream | stream | ...      one stream, or one for each byte of an item
+//! stream = csize: i32 | csize bytes   0: zeros · -v and a token 01: bytes of value v
+//!                                     the stream's own length: stored plain · else: codec output
+//! ```
+//!
+//! [`Chunk::open`] reads and checks what all blocks share; [`Chunk::decode_block`] reads one block.
+//! Neither allocates more than the bytes at hand have earned. Which blocks to decode, and where
+//! to put them, is `read`'s work.
+//!
+//! Source: docs/format/chunk.md, sections "Blocks and streams", "Dictionaries",
+//! "Variable-length blocks", "Blosc1 chunks" and "Validation".
+
+mod block;
+mod streams;
+mod worker;
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use crate::codecs::{CodecFormat, DecodeDict};
+use crate::error::{Error, Result};
+use crate::filters::{BitshuffleRule, Pipeline};
+use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header, Special};
+use crate::source::Source;
+use crate::user::User;
+
+pub(crate) use worker::{Worker, resize};
+
+/// Bytes of a file that are read at once to see a chunk's header, and with luck its table.
+const FIRST_READ: usize = 4096;
+/// A chunk in a file up to this size is read whole.
+const WHOLE_READ: usize = 128 * 1024;
+/// Largest dictionary, in bytes.
+pub(crate) const MAX_DICT: usize = 32768;
+/// A chunk that claims to hold more bytes than this has its streams looked through first.
+const UNEARNED: usize = 64 * 1024 * 1024;
+
+/// An opened chunk.
+pub struct Chunk<'a> {
+    /// Its checked header.
+    pub header: Header,
+    /// Uncompressed bytes of a full block; 0 with variable-length blocks.
+    pub blocksize: usize,
+    /// Number of blocks; 1 for bodies that have none.
+    pub nblocks: usize,
+    source: Source<'a>,
+    /// The chunk's first bytes: all of them, or at least header, table and dictionary.
+    bytes: Cow<'a, [u8]>,
+    /// Block starts in ascending order, where the table's own order differs and the blocks are in a file.
+    sorted: Option<Vec<u32>>,
+    format: Option<CodecFormat>,
+    pipeline: Option<Pipeline>,
+    dict: Option<DecodeDict>,
+    /// First byte behind table and dictionary.
+    data_start: usize,
+    nstreams: usize,
+    /// The plain bytes of block 0, which DELTA needs for the others.
+    reference: OnceLock<Result<Vec<u8>>>,
+}
+
+impl<'a> Chunk<'a> {
+    /// Open the chunk at `source`. `itemsize` is the container's item size in bytes, where known;
+    /// `user` supplies codecs and filters that are not built in.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with header, block table or dictionary; codecs and filters that are not
+    /// built in; a failing read.
+    pub fn open(source: Source<'a>, itemsize: Option<usize>, user: Option<&dyn User>) -> Result<Self> {
+        let (header, mut bytes) = first_bytes(source)?;
+        let cbytes = header.cbytes as usize;
+        let body = header.body();
+        let simple = matches!(body, Body::Memcpyed | Body::Empty | Body::Special(_));
+        let whole = match body {
+            Body::Special(_) => true,
+            Body::Memcpyed | Body::Empty => false,
+            _ => cbytes <= WHOLE_READ || header.version <= 2,
+        };
+        if whole {
+            extend(&mut bytes, source, cbytes, "chunk")?;
+        }
+        let mut chunk = Self {
+            header,
+            blocksize: (header.blocksize as usize).clamp(1, (header.nbytes as usize).max(1)),
+            nblocks: 1,
+            source,
+            bytes,
+            sorted: None,
+            format: None,
+            pipeline: None,
+            dict: None,
+            data_start: header.len(),
+            nstreams: 1,
+            reference: OnceLock::new(),
+        };
+        if simple {
+            chunk.nblocks = (header.nbytes as usize).div_ceil(chunk.blocksize);
+            return Ok(chunk);
+        }
+        chunk.format = Some(chunk.open_format(user)?);
+        let rule = if header.version == 2 { BitshuffleRule::Version2 } else { BitshuffleRule::Current };
+        if header.instrumented() {
+            chunk.pipeline = Some(Pipeline::for_reading([0; 6], [0; 6], 1, None, rule, None)?);
+        } else {
+            let filters = user.map(User::filters);
+            let typesize = header.typesize.into();
+            chunk.pipeline =
+                Some(Pipeline::for_reading(header.filters, header.filters_meta, typesize, itemsize, rule, filters)?);
+        }
+        chunk.open_table(itemsize)?;
+        chunk.open_streams()?;
+        if header.nbytes as usize > UNEARNED && header.nbytes as usize / 256 > cbytes {
+            chunk.check_expansion()?;
+        }
+        Ok(chunk)
+    }
+
+    fn open_format(&self, user: Option<&dyn User>) -> Result<CodecFormat> {
+        if self.header.format_number() == 6
+            && user.is_some_and(|user| user.has_codec(self.header.udcodec))
+            && self.header.is_extended()
+        {
+            return Ok(CodecFormat::Registered);
+        }
+        self.header.format()
+    }
+
+    /// Choose the block size, and read table and dictionary.
+    fn open_table(&mut self, itemsize: Option<usize>) -> Result<()> {
+        let header = self.header;
+        let cbytes = header.cbytes as usize;
+        let table_start = header.len();
+        if self.header.vlblocks() {
+            self.blocksize = 0;
+            self.nblocks = header.blocksize as usize;
+        } else {
+            let nbytes = header.nbytes as usize;
+            let itemsize = match itemsize {
+                Some(itemsize) if itemsize > 255 && header.typesize == 1 => itemsize,
+                _ => usize::from(header.typesize),
+            };
+            // Chunks with an unrounded block size exist; their data were cut with the rounded one.
+            let rounded = if nbytes < itemsize {
+                1
+            } else if self.blocksize > itemsize {
+                self.blocksize - self.blocksize % itemsize
+            } else {
+                self.blocksize
+            };
+            self.nblocks = nbytes.div_ceil(rounded);
+            self.blocksize = rounded;
+        }
+        let table_end = self.nblocks.checked_mul(4).and_then(|n| n.checked_add(table_start));
+        let Some(table_end) = table_end.filter(|&end| end <= cbytes) else {
+            return Err(Error::Field {
+                field: "blocksize",
+                at: 8,
+                expected: format!("a table of {} blocks to fit into {cbytes} bytes", self.nblocks).into(),
+                found: header.blocksize.into(),
+            });
+        };
+        extend(&mut self.bytes, self.source, table_end, "block table")?;
+        self.data_start = table_end;
+        if header.use_dict() {
+            self.open_dict(table_end)?;
+        }
+        if self.bytes.len() < cbytes && !self.starts().is_sorted() {
+            let mut sorted: Vec<u32> = self.starts().collect();
+            sorted.sort_unstable();
+            self.sorted = Some(sorted);
+        }
+        if header.vlblocks() {
+            self.check_vl_table()?;
+        }
+        Ok(())
+    }
+
+    fn open_dict(&mut self, at: usize) -> Result<()> {
+        let cbytes = self.header.cbytes as usize;
+        let bad = |found: i64| Error::Field {
+            field: "dictionary size",
+            at: at as u64,
+            expected: format!("1 to {MAX_DICT}, within the chunk's {cbytes} bytes").into(),
+            found,
+        };
+        if at + 4 > cbytes {
+            return Err(Error::Truncated {
+                what: "dictionary size",
+                at: at as u64,
+                needed: 4,
+                got: (cbytes - at) as u64,
+            });
+        }
+        extend(&mut self.bytes, self.source, at + 4, "dictionary size")?;
+        let size = read_i32(&self.bytes, at);
+        let Some(length) = usize::try_from(size).ok().filter(|&n| (1..=MAX_DICT).contains(&n) && at + 4 + n <= cbytes)
+        else {
+            return Err(bad(size.into()));
+        };
+        extend(&mut self.bytes, self.source, at + 4 + length, "dictionary")?;
+        self.data_start = at + 4 + length;
+        self.dict = Some(DecodeDict::new(&self.bytes[at + 4..at + 4 + length]));
+        Ok(())
+    }
+
+    /// Variable-length blocks stand in index order and tell their own lengths.
+    fn check_vl_table(&self) -> Result<()> {
+        let cbytes = self.header.cbytes as usize;
+        let mut least = self.data_start;
+        for nblock in 0..self.nblocks {
+            let start = self.start(nblock);
+            // Each block has its length and at least one byte of payload.
+            if (start as usize) < least || start as usize + 4 >= cbytes {
+                return Err(self.bad_start(nblock, least, cbytes.saturating_sub(5)));
+            }
+            least = start as usize + 5;
+        }
+        Ok(())
+    }
+
+    fn bad_start(&self, nblock: usize, least: usize, most: usize) -> Error {
+        Error::Field {
+            field: "bstarts entry",
+            at: (self.header.len() + 4 * nblock) as u64,
+            expected: format!("{least} to {most} (block {nblock})").into(),
+            found: read_i32(&self.bytes, self.header.len() + 4 * nblock).into(),
+        }
+    }
+
+    /// Find out into how many streams full blocks are split.
+    fn open_streams(&mut self) -> Result<()> {
+        let header = self.header;
+        let typesize = usize::from(header.typesize);
+        self.nstreams = 1;
+        if header.vlblocks() || header.flags & crate::header::FLAG_DONT_SPLIT != 0 || typesize == 1 {
+            return Ok(());
+        }
+        if header.version > 2 {
+            self.nstreams = typesize;
+        } else {
+            // Blosc1 had no flag for this up to 1.10, and set it by other rules later: its own reader goes
+            // by geometry. Chunks that only fit the other reading exist, too.
+            let geometric = if typesize <= 16 && self.blocksize / typesize >= 128 { typesize } else { 1 };
+            let other = if geometric == 1 { typesize } else { 1 };
+            self.nstreams = if self.streams_meet(geometric) || !self.streams_meet(other) { geometric } else { other };
+        }
+        let full = self.blocksize <= header.nbytes as usize;
+        if self.nstreams > 1 && full && (!self.blocksize.is_multiple_of(typesize) || self.blocksize == 0) {
+            return Err(Error::Field {
+                field: "blocksize",
+                at: 8,
+                expected: format!("a multiple of the typesize {typesize} in a chunk of split blocks").into(),
+                found: header.blocksize.into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn starts(&self) -> impl Iterator<Item = u32> {
+        let from = self.header.len();
+        let (table, _) = self.bytes[from..from + 4 * self.nblocks].as_chunks::<4>();
+        table.iter().map(|raw| u32::from_le_bytes(*raw))
+    }
+
+    fn start(&self, nblock: usize) -> u32 {
+        read_i32(&self.bytes, self.header.len() + 4 * nblock).cast_unsigned()
+    }
+
+    /// Uncompressed bytes of a block of a chunk without variable-length blocks.
+    #[must_use]
+    pub fn block_len(&self, nblock: usize) -> usize {
+        let from = nblock.saturating_mul(self.blocksize);
+        (self.header.nbytes as usize).saturating_sub(from).min(self.blocksize)
+    }
+
+    /// A short last block is never split.
+    fn nstreams_of(&self, nblock: usize) -> usize {
+        if self.block_len(nblock) == self.blocksize { self.nstreams } else { 1 }
+    }
+
+    /// The item that a special chunk repeats, if that is what the chunk is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Truncated`] when it is not all there.
+    pub fn repeated_value(&self) -> Result<Option<&[u8]>> {
+        if self.header.body() != Body::Special(Special::Value) {
+            return Ok(None);
+        }
+        let range = EXTENDED_HEADER_LENGTH..self.header.cbytes as usize;
+        self.bytes.get(range).map(Some).ok_or(Error::Truncated {
+            what: "repeated value",
+            at: EXTENDED_HEADER_LENGTH as u64,
+            needed: u64::from(self.header.cbytes).saturating_sub(EXTENDED_HEADER_LENGTH as u64),
+            got: self.bytes.len() as u64,
+        })
+    }
+
+    /// The chunk's first bytes with at least header and block table, and the sizes on disk of its blocks,
+    /// as a lazy chunk records them.
+    pub(crate) fn lazy_parts(&self) -> (&[u8], Vec<usize>) {
+        let table_end = self.header.len() + 4 * self.nblocks;
+        let sizes = match self.header.body() {
+            Body::Blocks | Body::VlBlocks => (0..self.nblocks)
+                .map(|n| self.end_of(n, self.start(n) as usize).saturating_sub(self.start(n) as usize))
+                .collect(),
+            _ => (0..self.nblocks).map(|n| self.block_len(n)).collect(),
+        };
+        (&self.bytes[..table_end.min(self.bytes.len())], sizes)
+    }
+
+    /// The chunk's bytes, if all of them are at hand.
+    pub(crate) fn whole(&self) -> Option<&[u8]> {
+        self.bytes.get(..self.header.cbytes as usize)
+    }
+}
+
+/// Read a header, and what came with it in the first read.
+pub(crate) fn first_bytes(source: Source<'_>) -> Result<(Header, Cow<'_, [u8]>)> {
+    let bytes = match source {
+        Source::Bytes(bytes) => Cow::Borrowed(bytes),
+        Source::File { limit, .. } => {
+            let mut first = vec![0; usize::try_from(limit).unwrap_or(FIRST_READ).min(FIRST_READ)];
+            let got = source.read_some(0, &mut first)?;
+            first.truncate(got);
+            Cow::Owned(first)
+        }
+    };
+    let header = Header::parse(&bytes, source.available())?;
+    Ok((header, bytes))
+}
+
+/// Have at least the first `len` bytes of the chunk in `bytes`.
+fn extend<'a>(bytes: &mut Cow<'a, [u8]>, source: Source<'a>, len: usize, what: &'static str) -> Result<()> {
+    let have = bytes.len();
+    if have >= len {
+        return Ok(());
+    }
+    let owned = bytes.to_mut();
+    // Only as much as there is can be read, so a claim beyond the file is not given memory.
+    while owned.len() < len {
+        let from = owned.len();
+        let step = (len - from).min(WHOLE_READ.max(from));
+        owned.try_reserve(step).map_err(|_| Error::OutOfMemory { needed: len as u64 })?;
+        owned.resize(from + step, 0);
+        source.read_all(from as u64, &mut owned[from..], what)?;
+    }
+    Ok(())
+}
+
+fn read_i32(bytes: &[u8], at: usize) -> i32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(-1, |raw| i32::from_le_bytes(*raw))
+}

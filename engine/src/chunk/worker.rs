@@ -1,0 +1,37 @@
+//! Scratch space of one decoding thread.
+
+use crate::codecs::Decoder;
+use crate::error::{Error, Result};
+use crate::filters::Scratch;
+
+/// What one thread keeps between blocks.
+#[derive(Default)]
+pub(crate) struct Worker {
+    pub(crate) decoder: Decoder,
+    pub(crate) filters: Scratch,
+    pub(crate) stage: Vec<u8>,
+    pub(crate) block: Vec<u8>,
+    pub(super) input: Vec<u8>,
+}
+
+impl Worker {
+    /// Let go of scratch space that only an unusually large block needed.
+    pub(crate) fn trim(&mut self) {
+        const KEEP: usize = 16 * 1024 * 1024;
+        self.filters.trim(KEEP);
+        for buffer in [&mut self.stage, &mut self.block, &mut self.input] {
+            if buffer.capacity() > KEEP {
+                *buffer = Vec::new();
+            }
+        }
+    }
+}
+
+/// Make `buffer` exactly `len` bytes long, keeping what memory it has.
+pub(crate) fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8]> {
+    if buffer.len() < len {
+        buffer.try_reserve_exact(len - buffer.len()).map_err(|_| Error::OutOfMemory { needed: len as u64 })?;
+        buffer.resize(len, 0);
+    }
+    Ok(&mut buffer[..len])
+}

@@ -1,0 +1,48 @@
+//! BloscLZ: an LZ77 byte format with short literal runs and two kinds of distances.
+//!
+//! ```text
+//! 000nnnnn  n + 1 bytes                 literal run of n + 1 bytes (1..32)
+//! LLLhhhhh  [ext...] low                match, L = 1..7, distance = h * 256 + low + 1
+//! LLL11111  [ext...] FF  P Q            match, distance = P * 256 + Q + 8192
+//! ```
+//!
+//! A match is L + 2 bytes long (3..8); with L = 7 it is 9 bytes plus the sum of the extension
+//! bytes, of which all but the last are 255. The top three bits of a stream's first byte are
+//! noise, and a stream always ends with a literal run.
+//!
+//! This module knows one stream at a time; blocks and raw or repeated streams are the chunk's
+//! business.
+//!
+//! Source: `docs/format/chunk.md`, sections 7.1 (format) and 7.2 (encoder).
+
+mod decode;
+mod encode;
+
+pub(super) use decode::{decode, decode_prefix};
+pub(super) use encode::Encoder;
+
+/// Distances from 1 to this are near: they are written with one byte besides the control.
+const MAX_NEAR_DISTANCE: usize = 8191;
+
+/// What a far distance of 0 in its two bytes stands for.
+const FAR_BASE: usize = 8192;
+
+/// Longest literal run that one control byte can announce.
+const MAX_LITERALS: usize = 32;
+
+/// Reads `N` bytes of `bytes` from `at` on.
+#[inline]
+fn load<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+/// Writes an array into `bytes` from `at` on.
+#[inline]
+fn store<const N: usize>(bytes: &mut [u8], at: usize, array: [u8; N]) {
+    bytes[at..at + N].copy_from_slice(&array);
+}
+
+#[cfg(test)]
+mod tests;

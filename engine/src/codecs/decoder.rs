@@ -1,0 +1,88 @@
+//! One worker's decoders.
+
+use super::{CodecFormat, DecodeDict, Verdict, blosclz, lz4, zlib, zstd};
+
+const NOT_BUILT_IN: &str = "the codec is not built in";
+const PREFIX_TOO_LONG: &str = "more bytes are asked for than the stream holds";
+
+/// Decoders for all formats; contexts are made when the first stream needs them.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    zlib: Option<zlib::Decoder>,
+    zstd: Option<zstd::Decoder>,
+}
+
+impl Decoder {
+    /// A decoder without any context yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Decodes the stream `src`, which must fill `dst` exactly.
+    ///
+    /// The dictionary counts for LZ4 and Zstd and is ignored elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the stream; the content of `dst` is then of no use, but every byte of it
+    /// is either as before or written by the decoder.
+    pub fn decode(&mut self, format: CodecFormat, src: &[u8], dst: &mut [u8], dict: Option<&DecodeDict>) -> Verdict {
+        match format {
+            CodecFormat::BloscLz => blosclz::decode(src, dst),
+            CodecFormat::Lz4 => lz4::decode(src, dst, dict.map_or(&[], DecodeDict::history)),
+            CodecFormat::Zlib => self.zlib.get_or_insert_with(zlib::Decoder::new).decode(src, dst),
+            CodecFormat::Zstd => {
+                let decoder = match &mut self.zstd {
+                    Some(decoder) => decoder,
+                    none => none.insert(zstd::Decoder::new()?),
+                };
+                match dict {
+                    None => decoder.decode(src, dst, None),
+                    Some(dict) => decoder.decode(src, dst, Some(dict.zstd()?)),
+                }
+            }
+            CodecFormat::Snappy | CodecFormat::Registered => Err(NOT_BUILT_IN),
+        }
+    }
+
+    /// Decodes the first `dst.len()` bytes of a stream whose full length is `full` bytes.
+    ///
+    /// LZ4 and BloscLZ stop when they have them, so damage further on goes unnoticed. The others
+    /// decode the whole stream into `scratch`, whose length grows to `full` if it is smaller and is
+    /// never cut. Streams with a dictionary need [`Decoder::decode`].
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the stream, or that `dst` is longer than `full`.
+    pub fn decode_prefix(
+        &mut self,
+        format: CodecFormat,
+        src: &[u8],
+        dst: &mut [u8],
+        full: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Verdict {
+        if dst.len() >= full {
+            if dst.len() > full {
+                return Err(PREFIX_TOO_LONG);
+            }
+            return self.decode(format, src, dst, None);
+        }
+        if dst.is_empty() {
+            return Ok(());
+        }
+        match format {
+            CodecFormat::BloscLz => blosclz::decode_prefix(src, dst, full),
+            CodecFormat::Lz4 => lz4::decode_prefix(src, dst),
+            _ => {
+                if scratch.len() < full {
+                    scratch.resize(full, 0);
+                }
+                self.decode(format, src, &mut scratch[..full], None)?;
+                dst.copy_from_slice(&scratch[..dst.len()]);
+                Ok(())
+            }
+        }
+    }
+}

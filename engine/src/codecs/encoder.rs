@@ -1,0 +1,96 @@
+//! One worker's encoder.
+
+use super::dict::Shared;
+use super::{Codec, PreparedDict, blosclz, lz4, zlib, zstd};
+use crate::{Error, Result};
+
+/// One worker's encoder for one codec, level and dictionary.
+///
+/// Contexts are made once and used for every stream. The same input gives the same output
+/// whatever was encoded before.
+#[derive(Debug)]
+pub struct Encoder {
+    codec: Codec,
+    clevel: u8,
+    kind: Kind,
+}
+
+/// The context, by codec.
+#[derive(Debug)]
+enum Kind {
+    /// Level 0: nothing is ever compressed.
+    Never,
+    BloscLz(blosclz::Encoder),
+    Lz4(lz4::FastEncoder),
+    Lz4Hc(lz4::HcEncoder),
+    Zlib(zlib::Encoder),
+    Zstd(zstd::Encoder),
+}
+
+impl Encoder {
+    /// Makes an encoder for `clevel` 0..9, where 0 declines every stream.
+    ///
+    /// A dictionary must have been prepared for the same codec and level.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] for a level above 9, for a codec that takes no dictionary, and for a
+    /// dictionary prepared for another codec or level; [`Error::OutOfMemory`].
+    pub fn new(codec: Codec, clevel: u8, dict: Option<&PreparedDict>) -> Result<Self> {
+        if clevel > 9 {
+            return Err(Error::Argument { name: "clevel", expected: "0 to 9".into(), found: clevel.into() });
+        }
+        if let Some(dict) = dict {
+            dict.check(codec, clevel)?;
+        }
+        let shared = dict.map(PreparedDict::shared);
+        let kind = match codec {
+            _ if clevel == 0 => Kind::Never,
+            Codec::BloscLz => Kind::BloscLz(blosclz::Encoder::new(clevel)),
+            Codec::Lz4 => {
+                let dict = shared.and_then(Shared::lz4);
+                Kind::Lz4(lz4::FastEncoder::new(clevel, dict)?)
+            }
+            Codec::Lz4Hc => {
+                let dict = shared.and_then(Shared::lz4hc);
+                Kind::Lz4Hc(lz4::HcEncoder::new(clevel, dict)?)
+            }
+            Codec::Zlib => Kind::Zlib(zlib::Encoder::new(clevel)),
+            Codec::Zstd => {
+                let dict = shared.and_then(Shared::zstd);
+                Kind::Zstd(zstd::Encoder::new(clevel, dict)?)
+            }
+        };
+        Ok(Self { codec, clevel, kind })
+    }
+
+    /// The codec.
+    #[must_use]
+    pub fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// The level, 0..9.
+    #[must_use]
+    pub fn clevel(&self) -> u8 {
+        self.clevel
+    }
+
+    /// Compresses the stream `src` into the start of `dst` and returns the bytes written.
+    ///
+    /// `None` means that the codec declined or that the result is longer than `dst`; what `dst`
+    /// holds then is of no use. Bytes of `dst` behind the result may be overwritten.
+    pub fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        if src.is_empty() || dst.is_empty() {
+            return None;
+        }
+        match &mut self.kind {
+            Kind::Never => None,
+            Kind::BloscLz(encoder) => encoder.encode(src, dst),
+            Kind::Lz4(encoder) => encoder.encode(src, dst),
+            Kind::Lz4Hc(encoder) => encoder.encode(src, dst),
+            Kind::Zlib(encoder) => encoder.encode(src, dst),
+            Kind::Zstd(encoder) => encoder.encode(src, dst),
+        }
+    }
+}

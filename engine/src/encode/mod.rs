@@ -1,0 +1,426 @@
+//! Writing chunks.
+//!
+//! Blocks are compressed by all threads into buffers of their own and put down in index order, so a chunk's
+//! bytes do not depend on the number of threads. As soon as a chunk would not be smaller than its plain data,
+//! the data are stored plain instead. The input is only ever read.
+//!
+//! Source: docs/format/chunk.md, sections "Blocks and streams", "Dictionaries", "Special values" and
+//! "Variable-length blocks".
+
+mod special;
+mod vlblocks;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::chunk::{MAX_DICT, resize};
+use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, train_dictionary};
+use crate::cpu::Isa;
+use crate::error::{Error, Result};
+use crate::filters::Scratch;
+use crate::header::{
+    EXTENDED_HEADER_LENGTH, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG2_USEDICT, Header,
+    MAX_BUFFERSIZE, Special, VERSION_STABLE,
+};
+use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
+use crate::pool;
+use crate::user::User;
+
+pub use special::special_chunk;
+pub use vlblocks::encode_vlblocks;
+
+/// Most bytes by which a chunk is longer than its data.
+pub const MAX_OVERHEAD: usize = EXTENDED_HEADER_LENGTH;
+/// Less than this is stored plain without a try.
+const MIN_BUFFERSIZE: usize = 32;
+/// Smallest useful dictionary, in bytes.
+const MIN_DICT: usize = 256;
+/// Work on fewer plain bytes than this is done before another thread has woken up.
+const SERIAL: usize = 64 * 1024;
+
+/// What one thread keeps between blocks.
+#[derive(Default)]
+struct Worker {
+    filters: Scratch,
+    output: Vec<u8>,
+    encoder: Option<(Codec, u8, Encoder)>,
+}
+
+thread_local! {
+    static WORKER: Cell<Option<Box<Worker>>> = const { Cell::new(None) };
+}
+
+fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
+    let mut worker = WORKER.take().unwrap_or_default();
+    let result = work(&mut worker);
+    WORKER.set(Some(worker));
+    result
+}
+
+/// A chunk being written.
+struct Job<'a> {
+    src: &'a [u8],
+    params: &'a EncodeParams,
+    user: Option<&'a dyn User>,
+    blocksize: usize,
+    nstreams: usize,
+    dict: Option<PreparedDict>,
+    /// Encoders with the dictionary, one for each thread that has asked for one.
+    encoders: Mutex<Vec<Encoder>>,
+    isa: Isa,
+}
+
+/// Compress `src` into `out`, which must have at least [`MAX_OVERHEAD`] bytes more than `src`, and return the
+/// length of the chunk. `user` supplies what `params` was checked with.
+///
+/// # Errors
+///
+/// [`Error::Argument`] for more than [`MAX_BUFFERSIZE`] bytes, [`Error::Destination`] for a short `out`, and
+/// what the codecs and filters of the user say.
+pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &mut [u8]) -> Result<usize> {
+    check_length(src.len())?;
+    let capacity = src.len() + MAX_OVERHEAD;
+    let available = out.len();
+    let Some(out) = out.get_mut(..capacity) else {
+        return Err(Error::Destination { needed: capacity as u64, got: available as u64 });
+    };
+    let options = &params.options;
+    let blocksize = params.blocksize_for(src.len());
+    let mut header = header_for(options, src.len(), blocksize);
+    if src.len() < MIN_BUFFERSIZE || options.clevel == 0 {
+        header.flags = FLAG_EXTENDED | FLAG_MEMCPYED;
+        return Ok(store(src, header, out));
+    }
+    let nblocks = src.len().div_ceil(blocksize);
+    let nstreams = params.nstreams(blocksize);
+    let leftover = !src.len().is_multiple_of(blocksize);
+    header.flags |= format_bits(params)
+        | if params.pipeline.needs_reference() { FLAG_DELTA } else { 0 }
+        | if nstreams == 1 { FLAG_DONT_SPLIT } else { 0 };
+    let mut job =
+        Job { src, params, user, blocksize, nstreams, dict: None, encoders: Mutex::default(), isa: Isa::detect() };
+    let mut start = EXTENDED_HEADER_LENGTH + 4 * nblocks;
+    if start >= capacity {
+        return Ok(store(src, header, out));
+    }
+    if options.use_dict
+        && let Some(bytes) = job.train(nblocks)?
+        && start + 4 + bytes.len() < capacity
+    {
+        out[start..start + 4].copy_from_slice(&le32(bytes.len()));
+        out[start + 4..start + 4 + bytes.len()].copy_from_slice(&bytes);
+        start += 4 + bytes.len();
+        job.dict = PreparedDict::new(job.codec(), options.clevel, &bytes).ok();
+        if job.dict.is_some() {
+            header.blosc2_flags |= FLAG2_USEDICT;
+        } else {
+            start = EXTENDED_HEADER_LENGTH + 4 * nblocks;
+        }
+    }
+    let ends = job.encode_blocks(nblocks, start, out)?;
+    let Some(length) = ends else {
+        header.blosc2_flags &= !FLAG2_USEDICT;
+        return Ok(store(src, header, out));
+    };
+    let nstreams_total = (nblocks - usize::from(leftover)) * nstreams + usize::from(leftover);
+    if job.dict.is_none()
+        && length == start + 4 * nstreams_total
+        && out[start..length].iter().all(|&byte| byte == 0)
+        && params.zeros_stay_zeros()
+    {
+        header.blosc2_flags |= (Special::Zero as u8) << 4;
+        header.cbytes = u32_of(EXTENDED_HEADER_LENGTH);
+        out[..EXTENDED_HEADER_LENGTH].copy_from_slice(&header.to_bytes());
+        return Ok(EXTENDED_HEADER_LENGTH);
+    }
+    header.cbytes = u32_of(length);
+    out[..EXTENDED_HEADER_LENGTH].copy_from_slice(&header.to_bytes());
+    Ok(length)
+}
+
+fn check_length(nbytes: usize) -> Result<()> {
+    if nbytes > MAX_BUFFERSIZE {
+        return Err(Error::Argument {
+            name: "data",
+            expected: format!("at most {MAX_BUFFERSIZE} bytes in a chunk").into(),
+            found: i64::try_from(nbytes).unwrap_or(i64::MAX),
+        });
+    }
+    Ok(())
+}
+
+fn format_bits(params: &EncodeParams) -> u8 {
+    match params.compressor {
+        Compressor::BuiltIn(codec) => codec.format().flag_bits(),
+        Compressor::User => CodecFormat::Registered.flag_bits(),
+    }
+}
+
+fn header_for(options: &EncodeOptions, nbytes: usize, blocksize: usize) -> Header {
+    Header {
+        version: VERSION_STABLE,
+        versionlz: 1,
+        flags: FLAG_EXTENDED,
+        typesize: stored_typesize(options.typesize),
+        nbytes: u32_of(nbytes),
+        blocksize: u32_of(blocksize),
+        cbytes: 0,
+        filters: options.filters,
+        udcodec: options.codec,
+        codec_meta: options.codec_meta,
+        filters_meta: options.filters_meta,
+        blosc2_flags2: 0,
+        blosc2_flags: 0,
+    }
+}
+
+/// Write `src` as it is.
+fn store(src: &[u8], mut header: Header, out: &mut [u8]) -> usize {
+    header.flags |= FLAG_MEMCPYED;
+    header.cbytes = u32_of(EXTENDED_HEADER_LENGTH + src.len());
+    let (head, body) = out.split_at_mut(EXTENDED_HEADER_LENGTH);
+    head.copy_from_slice(&header.to_bytes());
+    body[..src.len()].copy_from_slice(src);
+    EXTENDED_HEADER_LENGTH + src.len()
+}
+
+/// Sizes here were checked against the format's limit, which is below 2^31.
+fn u32_of(size: usize) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
+
+fn le32(size: usize) -> [u8; 4] {
+    u32_of(size).to_le_bytes()
+}
+
+/// Where blocks are put down in index order, whichever order they come in.
+struct Output<'o> {
+    out: &'o mut [u8],
+    /// End of what is there already.
+    end: usize,
+    /// The block that comes next.
+    next: usize,
+    /// Blocks that came too early.
+    early: BTreeMap<usize, Vec<u8>>,
+    full: bool,
+}
+
+impl Output<'_> {
+    fn put(&mut self, nblock: usize, block: &[u8]) {
+        if nblock != self.next {
+            self.early.insert(nblock, block.to_vec());
+            return;
+        }
+        self.append(block);
+        while let Some(block) = self.early.remove(&self.next) {
+            self.append(&block);
+        }
+    }
+
+    fn append(&mut self, block: &[u8]) {
+        // At the capacity itself, storing plain is as short.
+        if self.end + block.len() >= self.out.len() {
+            self.full = true;
+        }
+        if !self.full {
+            self.out[self.end..self.end + block.len()].copy_from_slice(block);
+        }
+        self.record();
+        self.end += if self.full { 0 } else { block.len() };
+        self.next += 1;
+    }
+
+    /// Write the table's entry for the block that comes next.
+    fn record(&mut self) {
+        let at = EXTENDED_HEADER_LENGTH + 4 * self.next;
+        self.out[at..at + 4].copy_from_slice(&le32(self.end));
+    }
+}
+
+impl Job<'_> {
+    fn codec(&self) -> Codec {
+        match self.params.compressor {
+            Compressor::BuiltIn(codec) => codec,
+            Compressor::User => Codec::BloscLz,
+        }
+    }
+
+    fn block(&self, nblock: usize) -> &[u8] {
+        let start = nblock * self.blocksize;
+        &self.src[start..self.src.len().min(start + self.blocksize)]
+    }
+
+    fn nstreams_of(&self, block: &[u8]) -> usize {
+        if block.len() == self.blocksize { self.nstreams } else { 1 }
+    }
+
+    /// Compress all blocks behind `start` and fill the table. Returns the end, or None if it does not pay.
+    fn encode_blocks(&self, nblocks: usize, start: usize, out: &mut [u8]) -> Result<Option<usize>> {
+        let nthreads = self.params.options.nthreads;
+        let mut output = Output { out, end: start, next: 0, early: BTreeMap::new(), full: false };
+        if nthreads <= 1 || nblocks == 1 || self.user.is_some() || self.src.len() <= SERIAL {
+            with_worker(|worker| {
+                while output.next < nblocks && !output.full {
+                    self.encode_next(&mut output, worker)?;
+                }
+                Ok(())
+            })?;
+            return Ok((!output.full).then_some(output.end));
+        }
+        let output = Mutex::new(output);
+        let locked = || output.lock().unwrap_or_else(PoisonError::into_inner);
+        pool::run(nthreads, (0..nblocks).collect(), |_, nblock| -> Result<()> {
+            if locked().full {
+                return Ok(());
+            }
+            with_worker(|worker| {
+                let mut buffer = std::mem::take(&mut worker.output);
+                let outcome = resize(&mut buffer, self.room_for(nblock)).and_then(|room| {
+                    let length = self.encode_block(nblock, room, worker)?;
+                    locked().put(nblock, &room[..length]);
+                    Ok(())
+                });
+                worker.output = buffer;
+                outcome
+            })
+        })?;
+        let output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((!output.full).then_some(output.end))
+    }
+
+    /// Compress the block that comes next to where it belongs, without a copy as long as there is room.
+    fn encode_next(&self, output: &mut Output<'_>, worker: &mut Worker) -> Result<()> {
+        let nblock = output.next;
+        let room = self.room_for(nblock);
+        if output.out.len() - output.end > room {
+            let length = self.encode_block(nblock, &mut output.out[output.end..output.end + room], worker)?;
+            output.record();
+            output.end += length;
+            output.next += 1;
+            return Ok(());
+        }
+        let mut buffer = std::mem::take(&mut worker.output);
+        let outcome = resize(&mut buffer, room).and_then(|room| {
+            let length = self.encode_block(nblock, room, worker)?;
+            output.append(&room[..length]);
+            Ok(())
+        });
+        worker.output = buffer;
+        outcome
+    }
+
+    /// Most bytes that a block can take: all streams stored plain, or as runs.
+    fn room_for(&self, nblock: usize) -> usize {
+        let block = self.block(nblock);
+        block.len() + 5 * self.nstreams_of(block)
+    }
+
+    /// Filter and compress one block into `room`; return how many bytes it took.
+    fn encode_block(&self, nblock: usize, room: &mut [u8], worker: &mut Worker) -> Result<usize> {
+        let block = self.block(nblock);
+        let reference = (self.params.pipeline.needs_reference() && nblock > 0).then(|| self.block(0));
+        let Worker { filters, encoder, .. } = worker;
+        let user = self.user.map(User::filters);
+        let plain = self.params.pipeline.forward(self.isa, block, reference, filters, user)?;
+        let nstreams = self.nstreams_of(block);
+        let mut at = 0;
+        for stream in plain.chunks_exact((plain.len() / nstreams).max(1)) {
+            at += self.encode_stream(stream, &mut room[at..], encoder)?;
+        }
+        Ok(at)
+    }
+
+    /// Write one stream with its csize; `out` has room for it stored plain.
+    fn encode_stream(
+        &self,
+        stream: &[u8],
+        out: &mut [u8],
+        encoder: &mut Option<(Codec, u8, Encoder)>,
+    ) -> Result<usize> {
+        let (csize, body) = out.split_at_mut(4);
+        if let Some(value) = run_of(stream) {
+            csize.copy_from_slice(&(-i32::from(value)).to_le_bytes());
+            if value == 0 {
+                return Ok(4);
+            }
+            body[0] = 1;
+            return Ok(5);
+        }
+        let length = self.encode_coded(stream, &mut body[..stream.len() - 1], encoder)?.unwrap_or_else(|| {
+            body[..stream.len()].copy_from_slice(stream);
+            stream.len()
+        });
+        csize.copy_from_slice(&le32(length));
+        Ok(4 + length)
+    }
+
+    /// Run the codec; None if the result does not fit into `out`.
+    fn encode_coded(
+        &self,
+        src: &[u8],
+        out: &mut [u8],
+        encoder: &mut Option<(Codec, u8, Encoder)>,
+    ) -> Result<Option<usize>> {
+        if out.is_empty() {
+            return Ok(None);
+        }
+        let options = &self.params.options;
+        let codec = match (self.params.compressor, self.user) {
+            (Compressor::BuiltIn(codec), _) => codec,
+            (Compressor::User, Some(user)) => {
+                let length = user.encode(options.codec, options.codec_meta, src, out)?;
+                return Ok((length > 0 && length <= out.len()).then_some(length));
+            }
+            (Compressor::User, None) => return Ok(None),
+        };
+        if let Some(dict) = &self.dict {
+            let kept = self.encoders.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut encoder = match kept {
+                Some(encoder) => encoder,
+                None => Encoder::new(codec, options.clevel, Some(dict))?,
+            };
+            let length = encoder.encode(src, out);
+            self.encoders.lock().unwrap_or_else(PoisonError::into_inner).push(encoder);
+            return Ok(length);
+        }
+        let kept = encoder.take().filter(|(c, level, _)| *c == codec && *level == options.clevel);
+        let (.., kept) = encoder.insert(match kept {
+            Some(kept) => kept,
+            None => (codec, options.clevel, Encoder::new(codec, options.clevel, None)?),
+        });
+        Ok(kept.encode(src, out))
+    }
+
+    /// Build a dictionary from the filtered blocks, if they are enough for one.
+    fn train(&self, nblocks: usize) -> Result<Option<Vec<u8>>> {
+        let nbytes = self.src.len();
+        let most = MAX_DICT.min(nbytes / 20);
+        let nsamples = (nblocks * self.nstreams).max(8);
+        let sample = nbytes / nsamples / 16;
+        if most < MIN_DICT || sample == 0 {
+            return Ok(None);
+        }
+        let mut samples = Vec::new();
+        samples.try_reserve_exact(nsamples * sample).map_err(|_| Error::OutOfMemory { needed: nbytes as u64 })?;
+        let mut scratch = Scratch::default();
+        for nblock in 0..nblocks {
+            let reference = (self.params.pipeline.needs_reference() && nblock > 0).then(|| self.block(0));
+            let user = self.user.map(User::filters);
+            let plain = self.params.pipeline.forward(self.isa, self.block(nblock), reference, &mut scratch, user)?;
+            let wanted = (nsamples * sample - samples.len()).min(plain.len());
+            samples.extend_from_slice(&plain[..wanted]);
+            if samples.len() == nsamples * sample {
+                break;
+            }
+        }
+        Ok(train_dictionary(self.codec(), &samples, &vec![sample; nsamples], most))
+    }
+}
+
+/// The byte that all of `stream` consists of.
+fn run_of(stream: &[u8]) -> Option<u8> {
+    let (&first, rest) = stream.split_first()?;
+    let head = rest.len().min(64);
+    (rest[..head].iter().all(|&byte| byte == first) && *rest == stream[..rest.len()]).then_some(first)
+}

@@ -1,0 +1,61 @@
+//! Writing chunks of one value.
+//!
+//! Source: docs/format/chunk.md, section "Special values".
+
+use super::{check_length, header_for, u32_of};
+use crate::error::{Error, Result};
+use crate::header::{EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_TYPESIZE, Special};
+use crate::params::{EncodeOptions, EncodeParams};
+
+/// Return a chunk of one special value; `value` is the item of [`Special::Value`].
+///
+/// # Errors
+///
+/// [`Error::Argument`] when sizes and value do not fit together.
+pub fn special_chunk(
+    special: Special,
+    nbytes: usize,
+    typesize: usize,
+    value: Option<&[u8]>,
+    blocksize: usize,
+) -> Result<Vec<u8>> {
+    check_length(nbytes)?;
+    let bad = |name, expected: String, found: usize| {
+        Err(Error::Argument { name, expected: expected.into(), found: i64::try_from(found).unwrap_or(i64::MAX) })
+    };
+    if typesize == 0 || typesize > MAX_TYPESIZE {
+        return bad("typesize", "1 to 536866816".into(), typesize);
+    }
+    if special == Special::Nan && typesize != 4 && typesize != 8 {
+        return bad("typesize", "4 or 8 for NaN".into(), typesize);
+    }
+    if special != Special::Zero && !nbytes.is_multiple_of(typesize) {
+        return bad("nbytes", format!("a multiple of the typesize {typesize}"), nbytes);
+    }
+    let value = match (special, value) {
+        (Special::Value, Some(value)) if value.len() == typesize && nbytes > 0 => value,
+        (Special::Value, value) => {
+            return bad("value", format!("{typesize} bytes, for at least one item"), value.map_or(0, <[u8]>::len));
+        }
+        _ => &[],
+    };
+    let options = EncodeOptions {
+        codec: 0,
+        codec_meta: 0,
+        clevel: 5,
+        typesize,
+        blocksize: blocksize.min(MAX_BLOCKSIZE),
+        splitmode: 2,
+        filters: [0; 6],
+        filters_meta: [0; 6],
+        use_dict: false,
+        nthreads: 1,
+    };
+    let params = EncodeParams::new(options, None)?;
+    let mut header = header_for(&options, nbytes, params.blocksize_for(nbytes));
+    header.cbytes = u32_of(EXTENDED_HEADER_LENGTH + value.len());
+    header.blosc2_flags = (special as u8) << 4;
+    let mut out = header.to_bytes().to_vec();
+    out.extend_from_slice(value);
+    Ok(out)
+}

@@ -1,0 +1,184 @@
+//! How a chunk is written: codec, filters, block size, checked once.
+//!
+//! Source: docs/format/chunk.md, sections "Blocks and streams" and "Block size".
+
+use crate::codecs::{self, Codec};
+use crate::error::{Error, Result};
+use crate::filters::{self, Pipeline};
+use crate::header::{MAX_BLOCKSIZE, MAX_TYPESIZE};
+use crate::user::User;
+
+/// When blocks are split into one stream for each byte of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SplitMode {
+    /// Always.
+    Always = 1,
+    /// Never.
+    Never = 2,
+    /// When it is likely to help.
+    Auto = 3,
+    /// The same as `Auto`.
+    ForwardCompat = 4,
+}
+
+/// Most streams of a block that `Auto` makes.
+pub const MAX_AUTO_STREAMS: usize = 16;
+/// Least bytes of a stream that `Auto` makes.
+pub const MIN_AUTO_STREAM: usize = 32;
+
+/// Raw parameters, as the caller gives them.
+#[derive(Debug, Clone, Copy)]
+pub struct EncodeOptions {
+    /// Codec id.
+    pub codec: u8,
+    /// Codec parameter.
+    pub codec_meta: u8,
+    /// Compression level, 0 to 9.
+    pub clevel: u8,
+    /// Item size in bytes; chunks record 1 for more than 255.
+    pub typesize: usize,
+    /// Block size in bytes, 0 for automatic.
+    pub blocksize: usize,
+    /// Split mode.
+    pub splitmode: u8,
+    /// Filter ids, slot 0 first.
+    pub filters: [u8; 6],
+    /// Filter parameters.
+    pub filters_meta: [u8; 6],
+    /// Whether to train and use a dictionary.
+    pub use_dict: bool,
+    /// Threads to use at most.
+    pub nthreads: usize,
+}
+
+/// Which codec compresses streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compressor {
+    BuiltIn(Codec),
+    User,
+}
+
+/// Checked parameters.
+#[derive(Debug)]
+pub struct EncodeParams {
+    pub(crate) options: EncodeOptions,
+    pub(crate) compressor: Compressor,
+    pub(crate) splitmode: SplitMode,
+    pub(crate) pipeline: Pipeline,
+}
+
+fn argument(name: &'static str, expected: &'static str, found: usize) -> Error {
+    Error::Argument { name, expected: expected.into(), found: i64::try_from(found).unwrap_or(i64::MAX) }
+}
+
+impl EncodeParams {
+    /// Check `options`; `user` supplies codecs and filters that are not built in.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] naming the option and its range; [`Error::Unsupported`] for a codec or
+    /// filter that is not available.
+    pub fn new(options: EncodeOptions, user: Option<&dyn User>) -> Result<Self> {
+        if options.clevel > 9 {
+            return Err(argument("clevel", "0 to 9", options.clevel.into()));
+        }
+        if !(1..=MAX_TYPESIZE).contains(&options.typesize) {
+            return Err(argument("typesize", "1 to 536866816", options.typesize));
+        }
+        if options.blocksize > MAX_BLOCKSIZE {
+            return Err(argument("blocksize", "0 (automatic) to 536866816", options.blocksize));
+        }
+        let splitmode = match options.splitmode {
+            1 => SplitMode::Always,
+            2 => SplitMode::Never,
+            3 => SplitMode::Auto,
+            4 => SplitMode::ForwardCompat,
+            other => return Err(argument("splitmode", "1 to 4", other.into())),
+        };
+        let compressor = if user.is_some_and(|user| user.has_codec(options.codec)) {
+            Compressor::User
+        } else {
+            Compressor::BuiltIn(Codec::from_id(options.codec)?)
+        };
+        if options.use_dict && !matches!(compressor, Compressor::BuiltIn(Codec::Lz4 | Codec::Lz4Hc | Codec::Zstd)) {
+            let name = codecs::name_of_id(options.codec);
+            return Err(Error::Argument {
+                name: "use_dict",
+                expected: format!("a codec with dictionaries (lz4, lz4hc, zstd), not {name}").into(),
+                found: 1,
+            });
+        }
+        let typesize = stored_typesize(options.typesize);
+        let pipeline = Pipeline::for_writing(
+            options.filters,
+            options.filters_meta,
+            typesize.into(),
+            Some(options.typesize),
+            user.map(User::filters),
+        )?;
+        Ok(Self { options, compressor, splitmode, pipeline })
+    }
+
+    /// Whether blocks of `blocksize` bytes with items of `typesize` are split.
+    fn splits(&self, typesize: usize, blocksize: usize) -> bool {
+        match self.splitmode {
+            SplitMode::Always => true,
+            SplitMode::Never => false,
+            SplitMode::Auto | SplitMode::ForwardCompat => {
+                let codec = match self.compressor {
+                    Compressor::BuiltIn(Codec::BloscLz | Codec::Lz4) => true,
+                    Compressor::BuiltIn(Codec::Zstd) => self.options.clevel <= 5,
+                    _ => false,
+                };
+                codec
+                    && self.options.filters.contains(&filters::SHUFFLE)
+                    && typesize <= MAX_AUTO_STREAMS
+                    && blocksize / typesize >= MIN_AUTO_STREAM
+            }
+        }
+    }
+
+    /// Into how many streams a full block of a chunk is split.
+    pub(crate) fn nstreams(&self, blocksize: usize) -> usize {
+        let typesize = usize::from(stored_typesize(self.options.typesize));
+        let whole = blocksize > 0 && blocksize.is_multiple_of(typesize);
+        if whole && self.splits(typesize, blocksize) { typesize } else { 1 }
+    }
+
+    /// Whether a block that the filters turn into zeros is sure to be one of zeros.
+    pub(crate) fn zeros_stay_zeros(&self) -> bool {
+        self.options.filters.iter().all(|&id| id < filters::FIRST_USER)
+    }
+
+    /// Return the block size, in bytes, that a chunk of `nbytes` gets.
+    #[must_use]
+    pub fn blocksize_for(&self, nbytes: usize) -> usize {
+        const KIB: usize = 1024;
+        let typesize = self.options.typesize;
+        let clevel = usize::from(self.options.clevel);
+        if nbytes < typesize {
+            return 1;
+        }
+        let blocksize = if self.options.blocksize > 0 {
+            self.options.blocksize
+        } else if clevel > 0 && self.splits(typesize, nbytes) {
+            let stream = [0, 32, 32, 32, 64, 64, 64, 128, 256, 512][clevel] * KIB;
+            (stream * typesize).clamp(32 * KIB, 4 * KIB * KIB)
+        } else if nbytes >= 32 * KIB {
+            let thorough = matches!(self.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib | Codec::Zstd));
+            let quarters = [1, 2, 4, 8, 16, 16, 32, 32, 32, if thorough { 64 } else { 32 }][clevel];
+            32 * KIB * (if thorough { 2 } else { 1 }) * quarters / 4
+        } else {
+            nbytes
+        };
+        let blocksize = blocksize.min(nbytes);
+        if blocksize > typesize { blocksize - blocksize % typesize } else { blocksize.max(1) }
+    }
+}
+
+/// The item size that a chunk's header records.
+#[must_use]
+pub fn stored_typesize(typesize: usize) -> u8 {
+    u8::try_from(typesize).unwrap_or(1)
+}

@@ -1,0 +1,125 @@
+//! Threads: a list of tasks, worked off by the caller and helpers.
+//!
+//! Tasks own what they write to, so their order does not matter to the result; the engine gives
+//! the same bytes for every number of threads. The pool lives as long as the process, grows to the
+//! largest number asked for, and is built anew in a child after fork, whose copy of it has no
+//! threads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwapOption;
+
+struct Pool {
+    pid: u32,
+    helpers: usize,
+    threads: rayon::ThreadPool,
+}
+
+static POOL: ArcSwapOption<Pool> = ArcSwapOption::const_empty();
+
+/// Return a pool of this process with at least `helpers` threads, or None when threads cannot be had.
+fn pool(helpers: usize) -> Option<Arc<Pool>> {
+    let pid = std::process::id();
+    let current = POOL.load_full();
+    if let Some(pool) = &current
+        && pool.pid == pid
+        && pool.helpers >= helpers
+    {
+        return current;
+    }
+    let threads =
+        rayon::ThreadPoolBuilder::new().num_threads(helpers).thread_name(|n| format!("superchunk-{n}")).build().ok()?;
+    let fresh = Arc::new(Pool { pid, helpers, threads });
+    if let Some(old) = POOL.swap(Some(Arc::clone(&fresh)))
+        && old.pid != pid
+    {
+        // Its threads stayed in the parent and may have held its locks: never touch it again.
+        std::mem::forget(old);
+    }
+    if let Some(current) = current
+        && current.pid != pid
+    {
+        std::mem::forget(current);
+    }
+    Some(fresh)
+}
+
+/// Give the threads back to the system; the next parallel job makes new ones.
+pub fn free() {
+    if let Some(old) = POOL.swap(None)
+        && old.pid != std::process::id()
+    {
+        std::mem::forget(old);
+    }
+}
+
+/// Run `work` on each task, with its number, on up to `nthreads` threads, the caller's being one.
+///
+/// # Errors
+///
+/// The error of the first task, by number, that failed among those that ran; the others are given up.
+pub(crate) fn run<T, E, F>(nthreads: usize, tasks: Vec<T>, work: F) -> Result<(), E>
+where
+    T: Send,
+    E: Send,
+    F: Fn(usize, T) -> Result<(), E> + Sync,
+{
+    let helpers = nthreads.min(tasks.len()).saturating_sub(1);
+    let Some(pool) = (if helpers > 0 { pool(helpers) } else { None }) else {
+        return tasks.into_iter().enumerate().try_for_each(|(n, task)| work(n, task));
+    };
+    let queue = Mutex::new(tasks.into_iter().enumerate());
+    let failed = AtomicBool::new(false);
+    let failure: Mutex<Option<(usize, E)>> = Mutex::new(None);
+    let turn = || {
+        while !failed.load(Ordering::Relaxed) {
+            let Some((n, task)) = queue.lock().unwrap_or_else(PoisonError::into_inner).next() else { return };
+            if let Err(error) = work(n, task) {
+                let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|(earlier, _)| n < *earlier) {
+                    *first = Some((n, error));
+                }
+                failed.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    pool.threads.in_place_scope(|scope| {
+        for _ in 0..helpers {
+            scope.spawn(|_| turn());
+        }
+        turn();
+    });
+    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once_for_any_number_of_threads() {
+        for nthreads in 1..6 {
+            let mut done = vec![0u8; 100];
+            let outcome: Result<(), ()> = run(nthreads, done.iter_mut().collect(), |n, slot: &mut u8| {
+                *slot += u8::try_from(n).unwrap();
+                Ok(())
+            });
+            assert_eq!(outcome, Ok(()));
+            assert!(done.iter().enumerate().all(|(n, &slot)| usize::from(slot) == n));
+        }
+    }
+
+    #[test]
+    fn a_failure_ends_the_job_with_its_error() {
+        let failing = |n: usize, (): ()| {
+            if n == 3 { Err(n) } else { Ok(()) }
+        };
+        for nthreads in [1, 2, 4] {
+            assert_eq!(run(nthreads, vec![(); 10], failing), Err(3));
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Reading pieces of many chunks in one call, spread over threads.
+//!
+//! A job is a list of [`Request`]s, each a byte range of one chunk and the place where it goes. A few
+//! requests are cut into blocks, which all threads share; many are handed out whole, so that chunks are
+//! opened in parallel as well. Only blocks that a range meets are decoded, straight into the destination
+//! where all of a block is wanted.
+//!
+//! Source: docs/format/chunk.md, section "Partial reads".
+
+use std::cell::Cell;
+
+use crate::chunk::{Chunk, Worker, resize};
+use crate::error::{Error, Result};
+use crate::header::Body;
+use crate::pool;
+use crate::source::Source;
+use crate::user::User;
+
+/// Work on fewer plain bytes than this is done before another thread has woken up.
+const SERIAL: usize = 64 * 1024;
+/// Plain bytes and fills are cut into pieces of this size.
+const PIECE: usize = 1024 * 1024;
+/// With this many requests for each thread, requests are handed out whole.
+const REQUESTS_PER_THREAD: usize = 4;
+
+/// A byte range of one chunk's content, and where it goes.
+#[derive(Debug)]
+pub struct Request<'a, 'd> {
+    /// The chunk.
+    pub source: Source<'a>,
+    /// What the chunk must decode to, in bytes, where that is known beforehand.
+    pub nbytes: Option<u64>,
+    /// First byte wanted; the destination's length says how many.
+    pub start: u64,
+    /// Where they go.
+    pub dst: &'d mut [u8],
+}
+
+/// A failure, and the number of the request that it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadError {
+    /// Number of the request, from 0.
+    pub nrequest: usize,
+    /// What went wrong.
+    pub error: Error,
+}
+
+/// Options of a read.
+#[derive(Clone, Copy, Default)]
+pub struct ReadOptions<'u> {
+    /// Threads to use at most; 0 counts as 1.
+    pub nthreads: usize,
+    /// The container's item size in bytes, where known.
+    pub itemsize: Option<usize>,
+    /// Codecs and filters that are not built in; they run on one thread.
+    pub user: Option<&'u dyn User>,
+}
+
+thread_local! {
+    static WORKER: Cell<Option<Box<Worker>>> = const { Cell::new(None) };
+}
+
+/// Run `work` with this thread's worker. A nested call, from a codec of the user, gets a fresh one.
+pub(crate) fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
+    let mut worker = WORKER.take().unwrap_or_default();
+    let result = work(&mut worker);
+    worker.trim();
+    WORKER.set(Some(worker));
+    result
+}
+
+/// What of a chunk one thread reads at a time.
+enum Piece {
+    /// Bytes from this one on, stored plain or repeated.
+    Plain(usize),
+    /// Bytes `from..` of a block of `len` bytes.
+    Block { nblock: usize, from: usize, len: usize },
+}
+
+/// Execute all requests.
+///
+/// # Errors
+///
+/// The first failure, by request. Destinations may then hold anything.
+pub fn read(requests: Vec<Request<'_, '_>>, options: ReadOptions<'_>) -> Result<(), ReadError> {
+    let nthreads = if options.user.is_some() { 1 } else { options.nthreads.max(1) };
+    let total: usize = requests.iter().map(|request| request.dst.len()).sum();
+    let nthreads = if total <= SERIAL { 1 } else { nthreads };
+    if nthreads == 1 || requests.len() >= REQUESTS_PER_THREAD * nthreads {
+        return pool::run(nthreads, requests, |nrequest, request| {
+            read_one(request, options).map_err(|error| ReadError { nrequest, error })
+        });
+    }
+    let mut chunks = Vec::with_capacity(requests.len());
+    let mut wanted = Vec::with_capacity(requests.len());
+    for (nrequest, request) in requests.into_iter().enumerate() {
+        let chunk = open(&request, options).map_err(|error| ReadError { nrequest, error })?;
+        chunks.push(chunk);
+        wanted.push((request.start, request.dst));
+    }
+    let mut tasks = Vec::new();
+    for (nrequest, (chunk, (start, dst))) in chunks.iter().zip(wanted).enumerate() {
+        let pieces = cut(chunk, start, dst, |piece, dst| tasks.push((nrequest, chunk, piece, dst)));
+        pieces.map_err(|error| ReadError { nrequest, error })?;
+    }
+    pool::run(nthreads, tasks, |_, (nrequest, chunk, piece, dst)| {
+        with_worker(|worker| read_piece(chunk, &piece, dst, worker, options.user))
+            .map_err(|error| ReadError { nrequest, error })
+    })
+}
+
+fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
+    let chunk = open(&request, options)?;
+    let Request { start, dst, .. } = request;
+    with_worker(|worker| {
+        let mut outcome = Ok(());
+        cut(&chunk, start, dst, |piece, dst| {
+            if outcome.is_ok() {
+                outcome = read_piece(&chunk, &piece, dst, worker, options.user);
+            }
+        })?;
+        outcome
+    })
+}
+
+/// Open a request's chunk and hold its length against the expectation and the range.
+fn open<'a>(request: &Request<'a, '_>, options: ReadOptions<'_>) -> Result<Chunk<'a>> {
+    let chunk = Chunk::open(request.source, options.itemsize, options.user)?;
+    let nbytes = u64::from(chunk.header.nbytes);
+    if let Some(expected) = request.nbytes
+        && expected != nbytes
+    {
+        return Err(Error::Field {
+            field: "nbytes",
+            at: 4,
+            expected: format!("{expected}, as the container says").into(),
+            found: i64::from(chunk.header.nbytes),
+        });
+    }
+    let stop = request.start.saturating_add(request.dst.len() as u64);
+    if stop > nbytes {
+        return Err(Error::Argument {
+            name: "stop",
+            expected: format!("at most the chunk's {nbytes} bytes").into(),
+            found: i64::try_from(stop).unwrap_or(i64::MAX),
+        });
+    }
+    Ok(chunk)
+}
+
+/// Cut a range into pieces, in order, each with its part of the destination.
+fn cut<'d>(
+    chunk: &Chunk<'_>,
+    start: u64,
+    mut dst: &'d mut [u8],
+    mut each: impl FnMut(Piece, &'d mut [u8]),
+) -> Result<()> {
+    let mut at = usize::try_from(start).unwrap_or(usize::MAX);
+    let mut rest = dst.len();
+    let mut give = |piece, len: usize| {
+        let (head, tail) = std::mem::take(&mut dst).split_at_mut(len);
+        dst = tail;
+        each(piece, head);
+    };
+    match chunk.header.body() {
+        Body::Empty => {}
+        Body::Special(_) | Body::Memcpyed => {
+            while rest > 0 {
+                let step = rest.min(PIECE);
+                give(Piece::Plain(at), step);
+                at += step;
+                rest -= step;
+            }
+        }
+        Body::Blocks => {
+            while rest > 0 {
+                let nblock = at / chunk.blocksize;
+                let from = at % chunk.blocksize;
+                let len = chunk.block_len(nblock);
+                let step = (len - from).min(rest);
+                give(Piece::Block { nblock, from, len }, step);
+                at += step;
+                rest -= step;
+            }
+        }
+        Body::VlBlocks => {
+            let mut begin = 0;
+            for (nblock, len) in chunk.vl_lengths()?.into_iter().enumerate() {
+                let end = begin + len;
+                if rest > 0 && at < end {
+                    let from = at - begin;
+                    let step = (len - from).min(rest);
+                    give(Piece::Block { nblock, from, len }, step);
+                    at += step;
+                    rest -= step;
+                }
+                begin = end;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_piece(
+    chunk: &Chunk<'_>,
+    piece: &Piece,
+    dst: &mut [u8],
+    worker: &mut Worker,
+    user: Option<&dyn User>,
+) -> Result<()> {
+    match *piece {
+        _ if dst.is_empty() => Ok(()),
+        Piece::Plain(from) => chunk.copy_plain(from, dst),
+        Piece::Block { nblock, len, .. } if dst.len() == len => chunk.decode_block(nblock, dst, worker, user),
+        Piece::Block { nblock, from, len } => {
+            let mut plain = std::mem::take(&mut worker.block);
+            let outcome = resize(&mut plain, len).and_then(|plain| {
+                chunk.decode_block(nblock, plain, worker, user)?;
+                dst.copy_from_slice(&plain[from..from + dst.len()]);
+                Ok(())
+            });
+            worker.block = plain;
+            outcome
+        }
+    }
+}
+
+/// Return the blocks of a chunk with variable-length blocks.
+///
+/// # Errors
+///
+/// [`Error::Field`] for a chunk without them; otherwise as [`read`].
+pub fn read_vlblocks(source: Source<'_>, options: ReadOptions<'_>) -> Result<Vec<Vec<u8>>> {
+    let chunk = Chunk::open(source, options.itemsize, options.user)?;
+    if chunk.header.body() != Body::VlBlocks {
+        return Err(Error::Field {
+            field: "blosc2_flags2",
+            at: 30,
+            expected: "a chunk with variable-length blocks (bit 0 set)".into(),
+            found: chunk.header.blosc2_flags2.into(),
+        });
+    }
+    let mut blocks = Vec::with_capacity(chunk.nblocks);
+    for len in chunk.vl_lengths()? {
+        let mut block = Vec::new();
+        resize(&mut block, len)?;
+        blocks.push(block);
+    }
+    let nthreads = if options.user.is_some() { 1 } else { options.nthreads.max(1) };
+    pool::run(nthreads, blocks.iter_mut().collect(), |nblock, block: &mut Vec<u8>| {
+        with_worker(|worker| chunk.decode_block(nblock, block, worker, options.user))
+    })?;
+    Ok(blocks)
+}

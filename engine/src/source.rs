@@ -1,0 +1,95 @@
+//! Where the bytes of one chunk are: in memory, or in a range of an open file.
+//!
+//! Files are read by position, so threads share them without a lock, and never mapped, so a file
+//! that shrinks gives an error and not a signal.
+
+use std::fs::File;
+
+use crate::error::{Error, Result};
+
+/// The bytes that begin with one chunk.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// A buffer; what follows the chunk in it is ignored.
+    Bytes(&'a [u8]),
+    /// A range of an open file.
+    File {
+        /// The file.
+        file: &'a File,
+        /// Position of the chunk's first byte.
+        offset: u64,
+        /// Most bytes that belong to the chunk.
+        limit: u64,
+    },
+}
+
+impl Source<'_> {
+    /// How many bytes there may be.
+    #[must_use]
+    pub fn available(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File { limit, .. } => *limit,
+        }
+    }
+
+    /// Fill `buf` from byte `at` of the chunk; `what` names it in errors. Returns how many bytes
+    /// came, fewer than asked only at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when the system fails to read.
+    pub(crate) fn read_some(&self, at: u64, buf: &mut [u8]) -> Result<usize> {
+        match *self {
+            Self::Bytes(bytes) => {
+                let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
+                let n = rest.len().min(buf.len());
+                buf[..n].copy_from_slice(&rest[..n]);
+                Ok(n)
+            }
+            Self::File { file, offset, limit } => {
+                let asked = usize::try_from(limit.saturating_sub(at)).unwrap_or(usize::MAX).min(buf.len());
+                let mut done = 0;
+                while done < asked {
+                    let position = offset.saturating_add(at).saturating_add(done as u64);
+                    match read_at(file, &mut buf[done..asked], position) {
+                        Ok(0) => break,
+                        Ok(n) => done += n,
+                        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(e) => {
+                            return Err(Error::Io {
+                                at: position,
+                                length: (asked - done) as u64,
+                                errno: e.raw_os_error().unwrap_or(0),
+                            });
+                        }
+                    }
+                }
+                Ok(done)
+            }
+        }
+    }
+
+    /// Fill all of `buf` from byte `at` of the chunk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Truncated`] naming `what` when the bytes end too early, [`Error::Io`] otherwise.
+    pub(crate) fn read_all(&self, at: u64, buf: &mut [u8], what: &'static str) -> Result<()> {
+        let got = self.read_some(at, buf)?;
+        if got < buf.len() {
+            return Err(Error::Truncated { what, at, needed: buf.len() as u64, got: got as u64 });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buf, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buf, at)
+}
