@@ -31,20 +31,14 @@ class Result:
         return self.stdout.decode()
 
 
-def _stream(content: bytes = b"") -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="\n")
-
-
-def _content(stream: io.TextIOWrapper) -> bytes:
-    stream.flush()
-    stream.buffer.seek(0)
-    return stream.buffer.read()
+def _text(stream: io.BytesIO) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
 
 
 @contextlib.contextmanager
 def _standard_input(content: bytes) -> Iterator[None]:
     before = sys.stdin
-    sys.stdin = _stream(content)
+    sys.stdin = _text(io.BytesIO(content))
     try:
         yield
     finally:
@@ -53,10 +47,12 @@ def _standard_input(content: bytes) -> Iterator[None]:
 
 def run(*arguments: str | Path, stdin: bytes = b"") -> Result:
     """Run the command within this process."""
-    out, err = _stream(), _stream()
-    with _standard_input(stdin), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    out, err = io.BytesIO(), io.BytesIO()
+    shown, complained = _text(out), _text(err)
+    with _standard_input(stdin), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(complained):
         code = main([str(argument) for argument in arguments])
-    return Result(code=code, stdout=_content(out), stderr=_content(err).decode())
+    shown.flush()
+    return Result(code=code, stdout=out.getvalue(), stderr=err.getvalue().decode())
 
 
 def succeed(*arguments: str | Path, stdin: bytes = b"") -> Result:

@@ -262,7 +262,7 @@ def test_a_frame_that_contradicts_its_npy_header_is_not_written_out(tmp_path: Pa
     succeed("compress", tmp_path / "a.npy")
     frame = tmp_path / "a.npy.b2frame"
     with superchunk.open(str(frame), mode="a") as schunk:
-        schunk.append_data(np.arange(10))
+        schunk.append_data(np.arange(10).tobytes())
     assert "recorded shape" in fail(1, "decompress", frame, "-o", tmp_path / "b.npy")
     succeed("decompress", frame, "--raw", "-o", tmp_path / "b")
     assert (tmp_path / "b").stat().st_size == 160

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from superchunk import Filter
 from superchunk.cli import output
 from superchunk.cli.compress import DEFAULT_CHUNKSIZE, chunksize_for
 from superchunk.cli.errors import Failure
 from superchunk.cli.files import Input
 from superchunk.cli.measure import Choice, measure
-from superchunk.cli.options import CODECS, DTYPE, FILTERS, SIZE, FilterChoice, threads_option
+from superchunk.cli.options import CODECS, parse_dtype, parse_filters, parse_size, threads_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,24 +24,17 @@ if TYPE_CHECKING:
     import numpy as np
 
     from superchunk.cli.measure import Measured
+    from superchunk.cli.options import FilterChoice
 
 __all__ = ["bench"]
 
-DEFAULT_LIMIT = 64 * 2**20
-"""Bytes of the file that are measured unless asked otherwise."""
 DEFAULT_CODECS = ("blosclz", "lz4", "zstd")
 DEFAULT_FILTERS = ("none", "shuffle", "bitshuffle", "shuffle,bytedelta")
 
 
 def _default_filters(typesize: int) -> list[tuple[FilterChoice, ...]]:
-    """Return the pipelines worth trying; items of one byte have nothing to shuffle by bytes."""
-    none, shuffle, bitshuffle, bytedelta = (
-        FilterChoice(filter=known, meta=0)
-        for known in (Filter.NOFILTER, Filter.SHUFFLE, Filter.BITSHUFFLE, Filter.BYTEDELTA)
-    )
-    if typesize == 1:
-        return [(none,), (bitshuffle,)]
-    return [(none,), (shuffle,), (bitshuffle,), (shuffle, bytedelta)]
+    """Return the pipelines worth trying; items of one byte have no bytes to shuffle."""
+    return [parse_filters(words) for words in DEFAULT_FILTERS if typesize > 1 or words in {"none", "bitshuffle"}]
 
 
 def _read(source: Input, limit: int, typesize: int) -> bytes:
@@ -89,8 +81,8 @@ def _print_table(name: str, nbytes: int, rows: Sequence[tuple[Choice, Measured]]
 
 @click.command(short_help="Compare codecs and filters on a file of yours.")
 @click.argument("file", metavar="FILE")
-@click.option("--dtype", type=DTYPE, help="What raw bytes are, such as f8; gives the typesize.")
-@click.option("--typesize", type=SIZE, help="Bytes of an item.  [default: the dtype's, or 1]")
+@click.option("--dtype", type=parse_dtype, metavar="DTYPE", help="What raw bytes are, such as f8; gives the typesize.")
+@click.option("--typesize", type=parse_size, metavar="BYTES", help="Bytes of an item.  [default: the dtype's, or 1]")
 @click.option(
     "--codec",
     "codecs",
@@ -101,13 +93,23 @@ def _print_table(name: str, nbytes: int, rows: Sequence[tuple[Choice, Measured]]
 @click.option(
     "--filters",
     "pipelines",
-    type=FILTERS,
+    type=parse_filters,
+    metavar="NAME,...",
     multiple=True,
     help=f"Filters to try; may be repeated.  [default: {'; '.join(DEFAULT_FILTERS)}]",
 )
 @click.option("--level", "levels", type=click.IntRange(0, 9), multiple=True, help="May be repeated.  [default: 5]")
-@click.option("--chunksize", type=SIZE, default=DEFAULT_CHUNKSIZE, show_default="4M", help="Bytes of a chunk.")
-@click.option("--limit", type=SIZE, default=DEFAULT_LIMIT, show_default="64M", help="Bytes of FILE to use.")
+@click.option(
+    "--chunksize",
+    type=parse_size,
+    metavar="BYTES",
+    default=DEFAULT_CHUNKSIZE,
+    show_default=True,
+    help="Bytes of a chunk.",
+)
+@click.option(
+    "--limit", type=parse_size, metavar="BYTES", default="64M", show_default=True, help="Bytes of FILE to use."
+)
 @threads_option()
 @click.option("--raw", is_flag=True, help="Take a .npy file as bytes, header included.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

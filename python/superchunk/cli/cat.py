@@ -13,7 +13,7 @@ import numpy as np
 
 from superchunk.cli.files import STANDARD, open_output
 from superchunk.cli.layout import Layout
-from superchunk.cli.options import DTYPE, ITEMS, threads_option
+from superchunk.cli.options import parse_dtype, parse_items, threads_option
 from superchunk.cli.reading import in_reading_order, open_frame, pieces
 
 if TYPE_CHECKING:
@@ -49,8 +49,16 @@ def _printable(text: str) -> str:
 
 @click.command(short_help="Print items of a frame, or write them as bytes.")
 @click.argument("frame", metavar="FRAME")
-@click.option("--items", type=ITEMS, default=":", help="Which, such as 1000:2000, -10: or 7.  [default: all]")
-@click.option("--dtype", type=DTYPE, help="What the items are.  [default: as recorded, else bytes]")
+@click.option(
+    "--items",
+    type=parse_items,
+    metavar="START:STOP",
+    default=":",
+    help="Which, such as 1000:2000, -10: or 7.  [default: all]",
+)
+@click.option(
+    "--dtype", type=parse_dtype, metavar="DTYPE", help="What the items are.  [default: as recorded, else bytes]"
+)
 @click.option("--raw", is_flag=True, help="Write bytes and not text.")
 @click.option("-o", "--output", "target", metavar="OUT", default=STANDARD, help="Write bytes to a file.")
 @click.option("--storage-order", is_flag=True, help="Of an n-dimensional array print the chunks as they are.")

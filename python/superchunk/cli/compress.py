@@ -19,12 +19,12 @@ from superchunk.cli import output
 from superchunk.cli.files import STANDARD, Input, writing_aside
 from superchunk.cli.layout import Layout
 from superchunk.cli.options import (
-    DTYPE,
-    FILTERS,
-    SIZE,
     codec_option,
     cparams_from,
     level_option,
+    parse_dtype,
+    parse_filters,
+    parse_size,
     threads_option,
 )
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["SUFFIX", "chunksize_for", "compress"]
 
 SUFFIX = ".b2frame"
-DEFAULT_CHUNKSIZE = 4 * 2**20
-"""Bytes. Enough blocks for some threads, small enough to read one for a few items."""
+DEFAULT_CHUNKSIZE = "4M"
+"""Enough blocks for some threads, small enough to read one for a few items."""
 
 
 def chunksize_for(asked: int, typesize: int) -> int:
@@ -97,19 +97,26 @@ def _write_frame(
 @level_option(5)
 @click.option(
     "--filters",
-    type=FILTERS,
+    type=parse_filters,
+    metavar="NAME,...",
     default="shuffle",
     show_default=True,
     help="What rearranges items before the codec, in order: shuffle, bitshuffle, bytedelta, delta, "
     "trunc_prec:BITS (lossy), none.",
 )
-@click.option("--typesize", type=SIZE, help="Bytes of an item.  [default: the dtype's, or 1]")
-@click.option("--dtype", type=DTYPE, help="What raw bytes are, such as f8; recorded, and gives the typesize.")
+@click.option("--typesize", type=parse_size, metavar="BYTES", help="Bytes of an item.  [default: the dtype's, or 1]")
+@click.option(
+    "--dtype",
+    type=parse_dtype,
+    metavar="DTYPE",
+    help="What raw bytes are, such as f8; recorded, and gives the typesize.",
+)
 @click.option(
     "--chunksize",
-    type=SIZE,
+    type=parse_size,
+    metavar="BYTES",
     default=DEFAULT_CHUNKSIZE,
-    show_default="4M",
+    show_default=True,
     help="Bytes of a chunk, as 65536 or 64K; rounded down to whole items.",
 )
 @threads_option()

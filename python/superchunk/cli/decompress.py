@@ -59,7 +59,8 @@ def decompress(
                 stream.write(header.raw)
             for nchunk in range(schunk.nchunks):
                 chunk = schunk.decompress_chunk(nchunk)
-                stream.write(chunk)
-                advance(len(chunk))
+                if chunk is not None:  # it is bytes, because it was not asked to fill a buffer
+                    stream.write(chunk)
+                    advance(len(chunk))
     if name != STANDARD:
         click.echo(f"{name}: {output.size(Path(name).stat().st_size)}")

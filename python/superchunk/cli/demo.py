@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import click
 
 import superchunk
-from superchunk import Filter
 from superchunk.cli import output
 from superchunk.cli.demo_data import PACKAGES, PICTURED, read_fields
 from superchunk.cli.errors import Failure
@@ -25,7 +24,7 @@ from superchunk.cli.info import chunk_rows
 from superchunk.cli.layout import Layout
 from superchunk.cli.measure import Choice, measure
 from superchunk.cli.npy import NpyHeader
-from superchunk.cli.options import FilterChoice, threads_option
+from superchunk.cli.options import parse_filters, threads_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,14 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-_SHUFFLE = FilterChoice(filter=Filter.SHUFFLE, meta=0)
-_BITSHUFFLE = FilterChoice(filter=Filter.BITSHUFFLE, meta=0)
-_BYTEDELTA = FilterChoice(filter=Filter.BYTEDELTA, meta=0)
 CHOICES = (
-    Choice(codec="lz4", level=5, filters=(_SHUFFLE,)),
-    Choice(codec="blosclz", level=5, filters=(_BITSHUFFLE,)),
-    Choice(codec="zstd", level=5, filters=(_SHUFFLE,)),
-    Choice(codec="zstd", level=5, filters=(_SHUFFLE, _BYTEDELTA)),
+    Choice(codec="lz4", level=5, filters=parse_filters("shuffle")),
+    Choice(codec="blosclz", level=5, filters=parse_filters("bitshuffle")),
+    Choice(codec="zstd", level=5, filters=parse_filters("shuffle")),
+    Choice(codec="zstd", level=5, filters=parse_filters("shuffle,bytedelta")),
 )
 
 

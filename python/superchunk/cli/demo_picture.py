@@ -45,7 +45,8 @@ def draw(field: Field, ratios: Sequence[float], choice: str, target: Path) -> No
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
     steps, rows, columns = field.values.shape
-    values = np.ma.masked_equal(field.values[0], field.fill_value)
+    first = field.values[0]
+    values = np.ma.masked_where(first == field.fill_value, first)
     figure, (above, below) = plt.subplots(
         2,
         1,

@@ -144,10 +144,10 @@ def measure(
 
     """
     cparams = choice.cparams(typesize, threads)
-    where = {} if urlpath is None else {"urlpath": str(urlpath), "mode": "w"}
+    path = None if urlpath is None else str(urlpath)
 
     compress_seconds = _median_seconds(lambda: SChunk(chunksize=chunksize, data=data, cparams=cparams, contiguous=True))
-    with SChunk(chunksize=chunksize, data=data, cparams=cparams, contiguous=True, **where) as schunk:
+    with SChunk(chunksize=chunksize, data=data, cparams=cparams, contiguous=True, urlpath=path, mode="w") as schunk:
         if threads is not None:
             schunk.dparams = replace(schunk.dparams, nthreads=threads)
         out = bytearray(len(data))

@@ -1,6 +1,6 @@
 """Words of the command line, turned into checked values.
 
-Each class is one kind of word: a size (``4M``), a dtype (``f8``), a filter pipeline
+Each ``parse`` function reads one kind of word: a size (``4M``), a dtype (``f8``), a filter pipeline
 (``trunc_prec:16,shuffle``), a range of items (``1000:2000``). A word that makes no
 sense is a usage error: exit code 2, before any file is touched.
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+import superchunk
 from superchunk import MAX_BUFFERSIZE, Codec, CParams, Filter
-from superchunk.params import default_nthreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from click.decorators import FC
 
 __all__ = [
-    "DTYPE",
-    "FILTERS",
-    "ITEMS",
-    "SIZE",
+    "CODECS",
     "FilterChoice",
     "ItemRange",
     "codec_option",
     "cparams_from",
     "level_option",
+    "parse_dtype",
+    "parse_filters",
+    "parse_items",
+    "parse_size",
     "threads_option",
 ]
 
@@ -90,83 +91,63 @@ class ItemRange:
         return f"{start}:{stop}"
 
 
-class _Size(click.ParamType):
-    """Bytes, with an optional K, M or G for the powers of 1024."""
+def parse_size(word: str) -> int:
+    """Return a number of bytes, written with an optional K, M or G for the powers of 1024.
 
-    name = "bytes"
+    Examples
+    --------
+    >>> parse_size("64K")
+    65536
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d{1,12})([KMG]?)(?:i?B)?", str(value), re.IGNORECASE)
-        if match is None:
-            self.fail(f"expected a number of bytes such as 65536, 64K or 4M, found {value}", param, ctx)
-        nbytes = int(match[1]) * SIZE_UNITS[match[2].upper()]
-        if not 1 <= nbytes <= MAX_BUFFERSIZE:
-            self.fail(f"expected 1 to {MAX_BUFFERSIZE} bytes, found {nbytes}", param, ctx)
-        return nbytes
-
-
-class _DType(click.ParamType):
-    """A NumPy dtype of fixed size without fields, such as ``f8``, ``<i4`` or ``S12``."""
-
-    name = "dtype"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> np.dtype[Any]:
-        try:
-            dtype = np.dtype(value)
-        except (TypeError, ValueError, SyntaxError):
-            self.fail(f"expected a NumPy dtype such as f8, found {value}", param, ctx)
-        if dtype.hasobject or dtype.itemsize == 0 or dtype.fields or dtype.subdtype:
-            self.fail(f"expected a dtype of fixed size without fields, found {value}", param, ctx)
-        return dtype
+    """
+    match = re.fullmatch(r"(\d{1,12})([KMG]?)(?:i?B)?", word, re.IGNORECASE)
+    if match is None:
+        raise click.BadParameter(f"expected a number of bytes such as 65536, 64K or 4M, found {word!r}")
+    nbytes = int(match[1]) * SIZE_UNITS[match[2].upper()]
+    if not 1 <= nbytes <= MAX_BUFFERSIZE:
+        raise click.BadParameter(f"expected 1 to {MAX_BUFFERSIZE} bytes, found {nbytes}")
+    return nbytes
 
 
-class _Filters(click.ParamType):
-    """Up to six filters in the order they run when compressing, ``name`` or ``name:meta``."""
-
-    name = "filters"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[FilterChoice, ...]:
-        if isinstance(value, tuple):
-            return value
-        words = [word.strip() for word in str(value).split(",")]
-        if len(words) > FILTER_SLOTS:
-            self.fail(f"expected at most {FILTER_SLOTS} filters, found {len(words)}", param, ctx)
-        return tuple(self._one(word, param, ctx) for word in words)
-
-    def _one(self, word: str, param: click.Parameter | None, ctx: click.Context | None) -> FilterChoice:
-        name, _, meta = word.partition(":")
-        known = {"none": Filter.NOFILTER} | {member.name.lower(): member for member in Filter}
-        if name.lower() not in known:
-            self.fail(f"expected one of {', '.join(sorted(known))}, found {name!r}", param, ctx)
-        if not re.fullmatch(r"-?\d{1,3}|", meta) or not MIN_META <= int(meta or 0) <= MAX_META:
-            self.fail(f"expected a number from {MIN_META} to {MAX_META} behind the colon, found {word!r}", param, ctx)
-        return FilterChoice(filter=known[name.lower()], meta=int(meta or 0) % 256)
+def parse_dtype(word: str) -> np.dtype[Any]:
+    """Return a NumPy dtype of fixed size without fields, such as ``f8``, ``<i4`` or ``S12``."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(word)
+    except (TypeError, ValueError, SyntaxError):
+        raise click.BadParameter(f"expected a NumPy dtype such as f8, found {word!r}") from None
+    if not word or dtype.hasobject or dtype.itemsize == 0 or dtype.fields or dtype.subdtype:
+        raise click.BadParameter(f"expected a dtype of fixed size without fields, found {word!r}")
+    return dtype
 
 
-class _Items(click.ParamType):
-    """``start:stop``, either left out; or one number, for one item."""
-
-    name = "start:stop"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ItemRange:
-        match = re.fullmatch(r"(-?\d{1,19})?(?:(:)(-?\d{1,19})?)?", str(value))
-        if match is None or not str(value):
-            self.fail(f"expected start:stop or one number, found {value!r}", param, ctx)
-        start = None if match[1] is None else int(match[1])
-        if match[2] is None:
-            # One item. Behind -1 stands the end, which has no negative number.
-            return ItemRange(start=start, stop=None if start in {None, -1} else start + 1)
-        return ItemRange(start=start, stop=None if match[3] is None else int(match[3]))
+def parse_filters(words: str) -> tuple[FilterChoice, ...]:
+    """Return up to six filters in the order they run when compressing, ``name`` or ``name:meta``."""
+    steps = words.split(",")
+    if len(steps) > FILTER_SLOTS:
+        raise click.BadParameter(f"expected at most {FILTER_SLOTS} filters, found {len(steps)}")
+    return tuple(_parse_filter(step.strip().lower()) for step in steps)
 
 
-SIZE = _Size()
-DTYPE = _DType()
-FILTERS = _Filters()
-ITEMS = _Items()
+def _parse_filter(word: str) -> FilterChoice:
+    name, _, meta = word.partition(":")
+    known = {"none": Filter.NOFILTER} | {member.name.lower(): member for member in Filter}
+    if name not in known:
+        raise click.BadParameter(f"expected one of {', '.join(sorted(known))}, found {name!r}")
+    if not re.fullmatch(r"-?\d{1,3}|", meta) or not MIN_META <= int(meta or 0) <= MAX_META:
+        raise click.BadParameter(f"expected a number from {MIN_META} to {MAX_META} behind the colon, found {word!r}")
+    return FilterChoice(filter=known[name], meta=int(meta or 0) % 256)
+
+
+def parse_items(word: str) -> ItemRange:
+    """Return the range ``start:stop``, either left out; or one number, for one item."""
+    match = re.fullmatch(r"(-?\d{1,19})?(?:(:)(-?\d{1,19})?)?", word)
+    if match is None or not word:
+        raise click.BadParameter(f"expected start:stop or one number, found {word!r}")
+    start = None if match[1] is None else int(match[1])
+    if match[2] is None:
+        # One item. Behind item -1 stands the end, which has no negative number.
+        return ItemRange(start=start, stop=None if start in {None, -1} else int(match[1]) + 1)
+    return ItemRange(start=start, stop=None if match[3] is None else int(match[3]))
 
 
 def codec_option(default: str) -> Callable[[FC], FC]:
@@ -229,7 +210,7 @@ def cparams_from(
         codec=CODECS[codec.lower()],
         clevel=level,
         typesize=typesize,
-        nthreads=default_nthreads() if threads is None else threads,
+        nthreads=superchunk.nthreads if threads is None else threads,
         filters=[choice.filter for choice in filters],
         filters_meta=[choice.meta for choice in filters],
     )
