@@ -3,7 +3,7 @@
 //! For Zstd the bytes of a dictionary are a trained one; for LZ4 and LZ4HC they are history that
 //! seems to lie just before each stream. Where they stand in a chunk is the chunk's business.
 //!
-//! Source: `docs/format/chunk.md`, section 4.
+//! Source: docs/format/chunk.md, section "Dictionaries".
 
 use std::sync::{Arc, OnceLock};
 

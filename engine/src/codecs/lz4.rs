@@ -5,7 +5,7 @@
 //! asked for. Each encoder owns one state of the library, each prepared dictionary another one
 //! that is only read after its making.
 //!
-//! Source: `docs/format/chunk.md`, section 7.3; the library's `lz4.h` and `lz4hc.h`.
+//! Source: docs/format/codecs.md, section "LZ4"; the library's `lz4.h` and `lz4hc.h`.
 
 use std::ffi::{c_char, c_int};
 use std::ptr::NonNull;

@@ -21,7 +21,7 @@
 //!
 //! Raw streams, runs of one byte and the choice between them are the chunk's business.
 //!
-//! Source: `docs/format/chunk.md`, sections 1.5, 4, 7 and 13.
+//! Source: docs/format/codecs.md.
 
 mod blosclz;
 mod decoder;
@@ -187,7 +187,7 @@ fn unsupported(id: u8) -> Error {
 
 /// The registered name of a codec id, "user" in the users' range, else "unknown".
 ///
-/// Source: `docs/format/chunk.md`, section 13.
+/// Source: docs/format/codecs.md, section "Registered codecs".
 #[must_use]
 pub const fn name_of_id(id: u8) -> &'static str {
     match id {

@@ -5,7 +5,7 @@
 //! follows. Since frames are decoded straight into the destination, a frame's declared sizes never
 //! allocate anything.
 //!
-//! Source: `docs/format/chunk.md`, section 7.5.
+//! Source: docs/format/codecs.md, section "Zstandard".
 
 use std::sync::Arc;
 

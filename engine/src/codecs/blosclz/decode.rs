@@ -4,7 +4,7 @@
 //! both sides have room to spare, copies run in whole words past their end; the bytes written too
 //! many are overwritten by what follows, or lie in front of the end of the destination.
 //!
-//! Source: `docs/format/chunk.md`, section 7.1.
+//! Source: docs/format/codecs.md, section "BloscLZ".
 
 use super::super::Verdict;
 use super::{FAR_BASE, load, store};

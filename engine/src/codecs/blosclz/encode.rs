@@ -8,7 +8,7 @@
 //! in the table lies below the base and reads as position 0, which is what an empty table holds.
 //! So the table is cleared once in 4 GiB of input and not once per stream.
 //!
-//! Source: `docs/format/chunk.md`, section 7.2.
+//! Source: docs/format/codecs.md, section "BloscLZ".
 
 use super::{FAR_BASE, MAX_LITERALS, MAX_NEAR_DISTANCE, load, store};
 
