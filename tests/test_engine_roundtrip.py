@@ -108,9 +108,7 @@ def test_input_is_never_changed(data: bytes, way: Params) -> None:
 
 @examples(100)
 @given(contents(60_000), params(), st.data())
-def test_range_of_a_chunk_is_the_slice_of_its_content(
-    data: bytes, way: Params, draw: st.DataObject
-) -> None:
+def test_range_of_a_chunk_is_the_slice_of_its_content(data: bytes, way: Params, draw: st.DataObject) -> None:
     chunk = compress(data, way)
     for _ in range(4):
         start = draw.draw(st.integers(0, len(data)))
@@ -122,9 +120,7 @@ def test_range_of_a_chunk_is_the_slice_of_its_content(
 
 @examples(60)
 @given(contents(20_000), params(threads=(1,)), st.data())
-def test_engine_and_reference_decoder_agree(
-    data: bytes, way: Params, draw: st.DataObject
-) -> None:
+def test_engine_and_reference_decoder_agree(data: bytes, way: Params, draw: st.DataObject) -> None:
     chunk = compress(data, way)
     assert reference.decode(chunk, way.typesize) == data
     start = draw.draw(st.integers(0, len(data)))
@@ -194,10 +190,7 @@ def test_noise_is_stored_with_no_more_than_a_header() -> None:
 
 @pytest.mark.parametrize("codec", [1, 2, 5])
 def test_dictionary_is_used_where_blocks_are_alike(codec: int) -> None:
-    records = b"".join(
-        b'{"station": "N%05d", "wind": %d, "state": "measured"}' % (i, i * i % 97)
-        for i in range(4000)
-    )
+    records = b"".join(b'{"station": "N%05d", "wind": %d, "state": "measured"}' % (i, i * i % 97) for i in range(4000))
     way = Params(codec=codec, typesize=1, pipeline=(), blocksize=1024, use_dict=True)
     chunk = compress(records, way)
     assert _engine.describe(chunk).use_dict
@@ -213,9 +206,7 @@ def test_dictionary_is_used_where_blocks_are_alike(codec: int) -> None:
 @pytest.mark.parametrize("typesize", [1, 2, 4, 8, 3, 16, 24])
 def test_delta_survives_partial_reads_with_threads(typesize: int) -> None:
     data = content("walk", 200_003, 9)
-    way = Params(
-        codec=LZ4, typesize=typesize, blocksize=4800, pipeline=((DELTA, 0), (SHUFFLE, 0))
-    )
+    way = Params(codec=LZ4, typesize=typesize, blocksize=4800, pipeline=((DELTA, 0), (SHUFFLE, 0)))
     chunk = compress(data, way)
     for nthreads in (1, 4):
         assert decompress(chunk, way, nthreads) == data
@@ -226,9 +217,7 @@ def test_delta_survives_partial_reads_with_threads(typesize: int) -> None:
 
 @pytest.mark.parametrize(("dtype", "mantissa"), [("<f4", 23), ("<f8", 52)])
 @pytest.mark.parametrize("meta", [1, 10, 23, -1, -5, -22])
-def test_truncated_precision_clears_the_low_bits_only(
-    dtype: str, mantissa: int, meta: int
-) -> None:
+def test_truncated_precision_clears_the_low_bits_only(dtype: str, mantissa: int, meta: int) -> None:
     items = np.cumsum(np.random.default_rng(1).normal(size=3001)).astype(dtype)
     way = Params(typesize=items.itemsize, pipeline=((TRUNC_PREC, meta), (SHUFFLE, 0)))
     chunk = compress(items, way)
@@ -316,9 +305,7 @@ def test_filter_that_is_not_built_in_is_refused_by_number(ident: int) -> None:
 
 @examples(60)
 @given(st.lists(contents(9000), min_size=1, max_size=12), params(), st.data())
-def test_many_requests_fill_one_destination(
-    all_data: list[bytes], way: Params, draw: st.DataObject
-) -> None:
+def test_many_requests_fill_one_destination(all_data: list[bytes], way: Params, draw: st.DataObject) -> None:
     chunks = [compress(data, way) for data in all_data]
     requests, expected = [], bytearray()
     for chunk, data in zip(chunks, all_data, strict=True):
@@ -357,9 +344,7 @@ def test_chunk_in_a_file_reads_like_one_in_memory(data: bytes, way: Params, at: 
             source = (fd, at, limit)
             assert _engine.decompress(source, itemsize=way.typesize) == data
             third = len(data) // 3
-            read = _engine.read(
-                [(source, -1, third, 2 * third, 0)], nthreads=2, itemsize=way.typesize
-            )
+            read = _engine.read([(source, -1, third, 2 * third, 0)], nthreads=2, itemsize=way.typesize)
             assert read == data[third : 2 * third]
             assert _engine.sizes([source, source]) == [(len(data), len(chunk))] * 2
         with pytest.raises(SuperchunkError):
@@ -402,8 +387,8 @@ def test_any_writable_buffer_can_be_filled(make: Callable[[int], Any]) -> None:
 
 
 def test_arrays_of_any_dtype_go_in_and_come_out() -> None:
-    items = np.arange(3000, dtype="<f4").reshape(30, 100)
-    dst = np.empty_like(items)
+    items: Any = np.arange(3000, dtype="<f4").reshape(30, 100)
+    dst: Any = np.empty_like(items)
     chunk = compress(items, Params(typesize=4))
     _engine.read([(chunk, items.nbytes, 0, items.nbytes, 0)], dst)
     assert (dst == items).all()
@@ -411,7 +396,7 @@ def test_arrays_of_any_dtype_go_in_and_come_out() -> None:
 
 def test_read_only_destination_is_refused_and_stays_as_it_is() -> None:
     chunk = compress(b"new content of 24 bytes!" * 4, Params())
-    array = np.full(96, 7, "u1")
+    array: Any = np.full(96, 7, "u1")
     array.flags.writeable = False
     for dst in (b"\7" * 96, memoryview(b"\7" * 96), array):
         with pytest.raises((TypeError, ValueError, BufferError)):
@@ -430,7 +415,7 @@ def test_destination_that_is_too_small_is_refused(size: int) -> None:
 
 def test_strided_buffers_are_refused() -> None:
     chunk = compress(bytes(range(100)), Params(typesize=1))
-    every_other = np.zeros(200, "u1")[::2]
+    every_other: Any = np.zeros(200, "u1")[::2]
     with pytest.raises((ValueError, BufferError)):
         _engine.compress(every_other, _engine.EncodeParams())
     with pytest.raises((ValueError, BufferError)):
@@ -487,7 +472,7 @@ def test_error_says_which_request_failed() -> None:
     bad[32:36] = b"\xff\xff\xff\x7f"
     for nthreads in (1, 2):
         requests = [(good, -1, 0, 5000, 5000 * n) for n in range(20)]
-        requests[13] = (bad, -1, 0, 5000, 5000 * 13)
+        requests[13] = (bytes(bad), -1, 0, 5000, 5000 * 13)
         with pytest.raises(FormatError) as caught:
             _engine.read(requests, nthreads=nthreads)
         assert caught.value.nrequest == 13  # type: ignore[attr-defined]

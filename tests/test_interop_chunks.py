@@ -89,9 +89,7 @@ def test_we_read_what_the_peer_writes(data: bytes, way: Params, draw: st.DataObj
 @given(non_empty, params(most_filters=2, threads=(1,)))
 def test_both_lay_a_chunk_out_alike(data: bytes, way: Params) -> None:
     way = for_oracle(replace(way, use_dict=False), len(data))
-    ours, theirs = _engine.describe(compress(data, way)), _engine.describe(
-        oracle.compress(data, way)
-    )
+    ours, theirs = _engine.describe(compress(data, way)), _engine.describe(oracle.compress(data, way))
     assert ours.blocksize == theirs.blocksize
     assert ours.typesize == theirs.typesize
     assert (ours.filters, ours.filters_meta) == (theirs.filters, theirs.filters_meta)
@@ -217,16 +215,21 @@ def test_first_generation_calls_of_the_peer_agree_with_us(codec: int) -> None:
 
 
 @examples(60)
-@given(st.integers(2, 255), st.integers(100, 5000), st.integers(1, 40_000), st.booleans())
+@given(
+    st.integers(2, 255),
+    st.integers(100, 5000),
+    st.integers(1, 40_000),
+    st.sampled_from([ALWAYS_SPLIT, NEVER_SPLIT]),
+)
 def test_we_read_chunks_with_a_block_size_that_is_not_whole_items(
-    typesize: int, nitems: int, blocksize: int, split: bool
+    typesize: int, nitems: int, blocksize: int, splitmode: int
 ) -> None:
     data = content("planes", nitems * typesize, nitems)
     way = Params(
         codec=LZ4,
         typesize=typesize,
         blocksize=max(blocksize, typesize),
-        splitmode=ALWAYS_SPLIT if split else NEVER_SPLIT,
+        splitmode=splitmode,
     )
     theirs = oracle.compress(data, way)
     assert _engine.decompress(theirs) == data
@@ -256,9 +259,7 @@ def test_we_keep_the_input_where_the_peer_overwrites_it() -> None:
 
 @examples(40)
 @given(st.integers(0, 2**20), st.lists(st.integers(0, 2**16), min_size=1, max_size=8))
-def test_peer_and_we_agree_on_which_damaged_chunks_still_decode(
-    seed: int, positions: list[int]
-) -> None:
+def test_peer_and_we_agree_on_which_damaged_chunks_still_decode(seed: int, positions: list[int]) -> None:
     """Where both give a result it is the same; damage inside a stream alone is tried."""
     data = content("text", 3000, seed)
     chunk = bytearray(compress(data, Params(codec=0, typesize=1, pipeline=())))
