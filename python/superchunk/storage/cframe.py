@@ -19,10 +19,10 @@ from superchunk.frame.index import Index, special_entry, special_kind
 from superchunk.frame.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk.frame.trailer import Trailer
 from superchunk.storage.base import Snapshot
+from superchunk.storage.changes import repeated_chunk
 from superchunk.storage.file import storage_error
 from superchunk.storage.loading import parse_frame, settings_of
 from superchunk.storage.memory import MemoryStore
-from superchunk.storage.table import repeated_chunk
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
