@@ -3,7 +3,7 @@
 Written frames are compact: chunks stand in index order, without dead bytes. Reading
 copies nothing: chunks are slices of the buffer, found through its index when asked for.
 
-Source: docs/format/frame.md, sections 9, 12 and 13.
+Source: docs/format/cframe.md, "Canonical bytes" and "Frames elsewhere".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ A chunk of zeros, NaN or uninitialised items becomes an entry without stored byt
 readers of a frame demand; where sizes vary it becomes a repeated-value chunk, since
 entries do not tell a size.
 
-Source: docs/format/frame.md, sections 4, 6 and 13.
+Source: docs/format/cframe.md, "Special entries" and "Variable chunk sizes".
 """
 
 from __future__ import annotations

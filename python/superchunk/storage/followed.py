@@ -4,7 +4,7 @@ Whoever wants to see the present frame reads its first bytes again, and loads he
 trailer and index anew if they differ. Chunks are ranges of the file. Changes and commits
 are in `state`.
 
-Source: docs/format/frame.md, sections 11 and 16.
+Source: docs/format/cframe.md, "Commits" and "Concurrency".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The chunks are any sources: bytes of this process, slices of a buffer, or ranges of an
 open file (copy-on-write: changes stay in memory, the file is left alone).
 
-Source: docs/format/frame.md, section 12.
+Source: docs/format/cframe.md, "Frames elsewhere".
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ A commit costs bytes in proportion to the number of chunks. So a change is commi
 once only while that is at most a tenth of the chunk bytes written since the last commit;
 else it waits. All commits together, the closing one included, then stay below an eighth.
 
-Source: docs/format/frame.md, sections 8, 11, 12 and 13.
+Source: docs/format/cframe.md, "Commits" and "Frames without data".
 """
 
 from __future__ import annotations

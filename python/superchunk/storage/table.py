@@ -8,7 +8,7 @@ first change that breaks this switches the list to variable sizes, for good: the
 chunk must tell its own size, and those of one value are stored as repeated values.
 Changes are in `changes`.
 
-Source: docs/format/frame.md, sections 3, 6 and 13.
+Source: docs/format/cframe.md, "Special entries" and "Variable chunk sizes".
 """
 
 from __future__ import annotations
