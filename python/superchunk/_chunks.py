@@ -18,7 +18,7 @@ from superchunk._buffers import byte_view, check_buffersize, writable_view
 from superchunk._plan import chunk_start
 from superchunk._special import special_item
 from superchunk._user import hooks_for
-from superchunk._writing import Encoder
+from superchunk._writing import Encoder, insert_groups
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError, TruncatedError
 from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, SpecialValue
 
@@ -322,8 +322,32 @@ class ChunkCalls:
         if nbytes and not store.chunksize:
             msg = "fill_special: expected a SChunk with a chunk size, got one of chunks of any size"
             raise ArgumentError(msg)
-        store.fill_special(kind, nbytes, item)
+        straddling = nbytes > 0 and store.chunksize % self._typesize != 0
+        if straddling and kind == SpecialValue.NAN.value:
+            msg = f"fill_special: NaN needs a chunksize of whole items, got {store.chunksize} bytes"
+            raise ArgumentError(msg)
+        if item is not None and nbytes and (straddling or self._typesize > MAX_HEADER_TYPESIZE):
+            self._fill_plainly(store, item, nbytes)
+        else:
+            store.fill_special(kind, nbytes, item)
         return store.nchunks
+
+    def _fill_plainly(self, store: ChunkStore, item: bytes, nbytes: int) -> None:
+        """Fill an empty store with an item that a special chunk cannot name."""
+        step, typesize = store.chunksize, len(item)
+        tiled = memoryview(item * (step // typesize + 2))
+        compressed: dict[tuple[int, int], bytes] = {}
+
+        def chunks() -> Iterator[bytes]:
+            for low in range(0, nbytes, step):
+                key = low % typesize, min(step, nbytes - low)
+                if key not in compressed:
+                    content = tiled[key[0] : key[0] + key[1]]
+                    compressed[key] = _engine.compress(content, self._encoder.params)
+                yield compressed[key]
+
+        with store.batch():
+            insert_groups(store, chunks())
 
     def update_special(self, nchunk: int, special_value: SpecialValue, value: FillValue | None = None) -> int:
         """Replace chunk `nchunk` by one value, as many items as it had.
