@@ -82,8 +82,6 @@ class Snapshot:
 
     index: Index
     """A copy of the entries: negative ones are special chunks without stored bytes."""
-    limit: int
-    """Stored chunks have entries below this."""
     place: Callable[[int, int], Source]
     """Called with entry and chunk number of a stored chunk; returns where it is."""
     chunksize: int

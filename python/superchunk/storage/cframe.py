@@ -78,7 +78,7 @@ def read_cframe(buffer: Buffer) -> MemoryStore:
 
     raw = loaded.raw_header
     return MemoryStore.of_snapshot(
-        Snapshot(loaded.index, room, place, header.chunksize),
+        Snapshot(loaded.index, place, header.chunksize),
         settings_of(header),
         nbytes=header.nbytes,
         vlblocks=None if header.nbytes else header.vlblocks,

@@ -174,7 +174,7 @@ class FrameState(ChunkTable):
                 raise _misplaced(entry, nchunk, room)
             return (fd, base + entry, room - entry)
 
-        return Snapshot(self.index.copy(), room, place, self.fixed_size)
+        return Snapshot(self.index.copy(), place, self.fixed_size)
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -403,6 +403,7 @@ class FrameState(ChunkTable):
     def after_fork(self) -> None:
         """Start anew in a child process; what waits here is the parent's to commit."""
         self.lock = threading.RLock()
+        self.unpublished = None
         if self._dirty or self._depth:
             self._depth = 0
             self._reload()
