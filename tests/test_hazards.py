@@ -12,13 +12,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import superchunk
 from superchunk import CParams, SChunk, SpecialValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ITEMS = np.arange(1500, dtype=np.int64)
 
@@ -58,10 +61,10 @@ def test_items_are_served_across_chunks_of_any_size(how: str, path: Path) -> Non
             s.append_data(odd)
             chunks += [odd, odd]
         elif how == "insert_data":
-            s.insert_data(3, odd, True)
+            s.insert_data(3, odd, copy=True)
             chunks.insert(3, odd)
         else:
-            s.update_data(3, odd, True)
+            s.update_data(3, odd, copy=True)
             chunks[3] = odd
         whole = b"".join(chunks)
         for handle in (s, superchunk.open(path), superchunk.from_cframe(s.to_cframe())):
@@ -100,12 +103,13 @@ def test_a_destination_that_is_too_small_is_refused_and_untouched() -> None:
     chunk = superchunk.compress2(ITEMS)
     s = SChunk(data=ITEMS)
     target = bytearray(100)
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: superchunk.decompress(chunk, target),
         lambda: superchunk.decompress2(chunk, target),
         lambda: s.decompress_chunk(0, target),
         lambda: s.get_slice(0, 1500, target),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(ValueError, match="100"):
             call()
     assert target == bytes(100)
@@ -117,13 +121,14 @@ def test_read_only_objects_are_never_written_into() -> None:
     frozen = np.zeros(1, dtype=np.uint8)
     frozen.flags.writeable = False
     one = bytes([97])
+    calls: list[Callable[[Any], object]] = [
+        lambda dst: superchunk.decompress(chunk, dst),
+        lambda dst: superchunk.decompress2(chunk, dst),
+        lambda dst: s.decompress_chunk(0, dst),
+        lambda dst: s.get_slice(0, 1, dst),
+    ]
     for target in (one, memoryview(one), frozen):
-        for call in (
-            lambda dst: superchunk.decompress(chunk, dst),
-            lambda dst: superchunk.decompress2(chunk, dst),
-            lambda dst: s.decompress_chunk(0, dst),
-            lambda dst: s.get_slice(0, 1, dst),
-        ):
+        for call in calls:
             with pytest.raises((TypeError, ValueError, BufferError)):
                 call(target)
     assert one == b"a"
@@ -279,8 +284,8 @@ def test_a_handle_opened_for_reading_changes_nothing_whatever_is_tried(path: Pat
             lambda s: s.__setitem__(0, b"12345678"),
             lambda s: s.set_slice(b"12345678", 0, 1),
             lambda s: s.append_data(b"12345678"),
-            lambda s: s.insert_data(0, b"12345678", True),
-            lambda s: s.update_data(0, b"12345678", True),
+            lambda s: s.insert_data(0, b"12345678", copy=True),
+            lambda s: s.update_data(0, b"12345678", copy=True),
             lambda s, chunk=chunk: s.append_chunk(chunk),
             lambda s, chunk=chunk: s.insert_chunk(0, chunk),
             lambda s, chunk=chunk: s.update_chunk(0, chunk),
@@ -299,7 +304,11 @@ def test_a_handle_opened_for_reading_changes_nothing_whatever_is_tried(path: Pat
 
 
 def test_unknown_modes_are_refused(path: Path) -> None:
-    for call in (lambda: SChunk(urlpath=path, mode="z"), lambda: superchunk.open(path, "z")):
+    calls: list[Callable[[], object]] = [
+        lambda: SChunk(urlpath=path, mode="z"),
+        lambda: superchunk.open(path, "z"),
+    ]
+    for call in calls:
         with pytest.raises(ValueError, match="mode"):
             call()
     assert not path.exists()
@@ -421,9 +430,7 @@ def test_the_old_file_stays_when_compression_of_the_new_one_fails(path: Path) ->
     superchunk.register_codec("broken", 203, fail, fail)
     try:
         with pytest.raises(ZeroDivisionError):
-            SChunk(
-                800, ITEMS, urlpath=path, mode="w", cparams={"codec": 203, "nthreads": 1}, dparams={"nthreads": 1}
-            )
+            SChunk(800, ITEMS, urlpath=path, mode="w", cparams={"codec": 203, "nthreads": 1}, dparams={"nthreads": 1})
     finally:
         superchunk.ucodecs_registry.clear()
     assert path.read_bytes() == before
@@ -457,10 +464,10 @@ def test_errors_of_opening_say_what_is_wrong(path: Path) -> None:
 def test_unknown_fields_are_named() -> None:
     for call in (
         lambda: superchunk.compress2(ITEMS, clevle=9),  # type: ignore[call-arg]
-        lambda: superchunk.compress2(ITEMS, cparams={"clevle": 9}),  # type: ignore[typeddict-unknown-key]
+        lambda: superchunk.compress2(ITEMS, cparams={"clevle": 9}),  # type: ignore[arg-type]
         lambda: superchunk.decompress2(superchunk.compress2(ITEMS), clevle=9),  # type: ignore[call-overload]
-        lambda: SChunk(cparams={"clevle": 9}),  # type: ignore[typeddict-unknown-key]
-        lambda: SChunk(dparams={"clevle": 9}),  # type: ignore[typeddict-unknown-key]
+        lambda: SChunk(cparams={"clevle": 9}),  # type: ignore[arg-type]
+        lambda: SChunk(dparams={"clevle": 9}),  # type: ignore[arg-type]
     ):
         with pytest.raises(TypeError, match="clevle"):
             call()
@@ -509,8 +516,8 @@ def test_uninitialised_chunks_read_as_zeros_not_as_old_memory() -> None:
 
 def test_close_and_the_end_of_with_close(path: Path) -> None:
     with SChunk(800, ITEMS, urlpath=path) as s:
-        before = len(os.listdir("/proc/self/fd"))
-    assert len(os.listdir("/proc/self/fd")) == before - 1
+        before = len(list(Path("/proc/self/fd").iterdir()))
+    assert len(list(Path("/proc/self/fd").iterdir())) == before - 1
     with pytest.raises(superchunk.ClosedError):
         s[0]
 

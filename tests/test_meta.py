@@ -35,11 +35,12 @@ VALUES = [
 
 @pytest.fixture(params=["memory", "frame in memory", "file"])
 def s(request: pytest.FixtureRequest, tmp_path: Path) -> SChunk:
-    keywords: dict[str, Any] = {
+    places: dict[str, dict[str, Any]] = {
         "memory": {},
         "frame in memory": {"contiguous": True},
         "file": {"urlpath": tmp_path / "s.b2frame"},
-    }[request.param]
+    }
+    keywords = places[request.param]
     return SChunk(data=np.arange(100), chunksize=400, meta={"first": {"a": 1}, b"second": (1, 2)}, **keywords)
 
 
@@ -52,7 +53,7 @@ def test_meta_is_a_mapping_of_what_the_constructor_got(s: SChunk) -> None:
     assert s.meta[:] == s.meta.getall() == {"first": {"a": 1}, "second": (1, 2)}
     assert len(s.meta) == 2
     assert "first" in s.meta
-    assert b"second" in s.meta
+    assert b"second" in s.meta  # type: ignore[comparison-overlap]  # bytes are names as well
     assert "third" not in s.meta
     assert s.meta.get("third", 7) == 7
     assert repr(s.meta) == "{'first': {'a': 1}, 'second': (1, 2)}"
@@ -61,7 +62,7 @@ def test_meta_is_a_mapping_of_what_the_constructor_got(s: SChunk) -> None:
 
 
 def test_meta_refuses_what_it_cannot_do(s: SChunk) -> None:
-    for call in (lambda: s.meta[0:1], lambda: s.meta.items(), lambda: s.meta.values(), lambda: s.meta.__delitem__("first")):
+    for call in (lambda: s.meta[0:1], s.meta.items, s.meta.values, lambda: s.meta.__delitem__("first")):
         with pytest.raises(NotImplementedError):
             call()
 
@@ -178,7 +179,10 @@ def test_a_change_is_on_disk_when_the_assignment_returns(tmp_path: Path) -> None
     path = tmp_path / "s.b2frame"
     s = SChunk(data=np.arange(1000), chunksize=80, urlpath=path, meta={"m": 1})
     s.vlmeta["v"] = "now"
-    assert superchunk.from_cframe(path.read_bytes()[: superchunk.open(path)._handle.opened().frame_len]).vlmeta["v"] == "now"
+    assert (
+        superchunk.from_cframe(path.read_bytes()[: superchunk.open(path)._handle.opened().frame_len]).vlmeta["v"]
+        == "now"
+    )
     s.meta["m"] = 2
     theirs = blosc2.open(str(path))
     assert (theirs.vlmeta["v"], theirs.meta["m"]) == ("now", 2)
@@ -190,7 +194,7 @@ def test_a_frame_holds_sixteen_and_the_error_says_why_not_more(tmp_path: Path) -
     for s in (SChunk(urlpath=tmp_path / "s.b2frame"), SChunk(contiguous=True)):
         for number in range(MAX_VLMETA_FRAME):
             s.vlmeta[str(number)] = number
-        with pytest.raises(ValueError, match="16.*C-Blosc2 destroys"):
+        with pytest.raises(ValueError, match=r"16.*C-Blosc2 destroys"):
             s.vlmeta["more"] = 1
         s.vlmeta["3"] = "changing one is fine"
         assert len(s.vlmeta) == 16

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import threading
 import weakref
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,6 +17,11 @@ from hypothesis import strategies as st
 
 import superchunk
 from superchunk import Codec, CParams, DParams, Filter, SChunk, SpecialValue, Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from superchunk._special import FillValue
 
 blosc2 = pytest.importorskip("blosc2", reason="the oracle is not installed")
 
@@ -30,7 +34,7 @@ def keywords(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     return {"urlpath": tmp_path / "s.b2frame", "mode": "w"} if request.param == "file" else {}
 
 
-def filled(keywords: dict[str, Any], chunksize: int = 800, **more: Any) -> SChunk:
+def filled(keywords: dict[str, Any], chunksize: int = 800, **more: Any) -> SChunk:  # noqa: ANN401
     return SChunk(chunksize, ITEMS, **keywords, **more)
 
 
@@ -117,7 +121,7 @@ def test_places_that_make_no_sense_are_refused(
 
 
 @pytest.mark.parametrize("cls", [CParams, dict])
-def test_a_user_codec_without_functions_is_refused_before_a_file_is_made(cls: Any, tmp_path: Path) -> None:
+def test_a_user_codec_without_functions_is_refused_before_a_file_is_made(cls: type[Any], tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="codec 250"):
         SChunk(data=ITEMS, cparams=cls(codec=250), urlpath=tmp_path / "s.b2frame")
     assert list(tmp_path.iterdir()) == []
@@ -152,7 +156,7 @@ def test_open_says_what_is_wrong(tmp_path: Path) -> None:
     SChunk(data=ITEMS, urlpath=path).close()
     for wrong in ({"mode": "z"}, {"mmap_mode": "w+"}, {"foo": 1}, {"locking": True}, {"offset": -1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            superchunk.open(path, **wrong)  # type: ignore[arg-type]
+            superchunk.open(path, **wrong)
     with pytest.raises(RuntimeError):
         superchunk.open(path, offset=3)
     path.write_bytes(path.read_bytes()[:-1])
@@ -244,9 +248,9 @@ def test_a_closed_handle_says_so_and_closing_twice_is_fine(keywords: dict[str, A
         lambda: s.append_data(b"12345678"),
         lambda: s.nchunks,
         lambda: vlmeta["x"],
-        lambda: s.__enter__(),
-        lambda: s.flush(),
-        lambda: s.to_cframe(),
+        s.__enter__,
+        s.flush,
+        s.to_cframe,
     ):
         with pytest.raises(superchunk.ClosedError):
             use()
@@ -261,10 +265,10 @@ def test_dropping_the_last_reference_closes_the_file_without_the_collector(tmp_p
         for _ in range(5):
             s.append_data(ITEMS[:100])
         watch = weakref.ref(s)
-        descriptors = len(os.listdir("/proc/self/fd"))
+        descriptors = len(list(Path("/proc/self/fd").iterdir()))
         del s, _
         assert watch() is None
-        assert len(os.listdir("/proc/self/fd")) == descriptors - 1
+        assert len(list(Path("/proc/self/fd").iterdir())) == descriptors - 1
     finally:
         gc.enable()
     with superchunk.open(path) as s:
@@ -315,12 +319,12 @@ def test_any_history_of_changes_leaves_what_a_list_of_chunks_would_be(data: st.D
             s.append_data(chunk)
             model.append(chunk)
         elif action == "insert":
-            s.insert_data(where, chunk, True)
+            s.insert_data(where, chunk, copy=True)
             model.insert(where, chunk)
         elif where == len(model):
             continue
         elif action == "update":
-            s.update_data(where, chunk, True)
+            s.update_data(where, chunk, copy=True)
             model[where] = chunk
         elif action == "delete":
             s.delete_chunk(where)
@@ -398,9 +402,7 @@ def test_more_data_than_the_slice_takes_is_ignored(keywords: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(("start", "stop", "count"), [(0, 10, 9), (1001, 1010, 9), (10, 10, 5), (20, 10, 5)])
-def test_assignments_that_do_not_fit_are_refused(
-    start: int, stop: int, count: int, keywords: dict[str, Any]
-) -> None:
+def test_assignments_that_do_not_fit_are_refused(start: int, stop: int, count: int, keywords: dict[str, Any]) -> None:
     s = filled(keywords)
     with pytest.raises(ValueError, match=r"start|stop|value"):
         s[start:stop] = np.zeros(count, dtype=np.int64)
@@ -455,18 +457,18 @@ def test_a_chunk_of_the_first_generation_is_stored_with_a_header_that_frames_can
 def test_chunk_numbers_out_of_range_are_index_and_runtime_errors(nchunk: int, keywords: dict[str, Any]) -> None:
     s = filled(keywords)
     data, chunk = ITEMS[:100], s.get_chunk(0)
-    calls = [
+    calls: list[Callable[[], object]] = [
         lambda: s.get_chunk(nchunk),
         lambda: s.get_lazychunk(nchunk),
         lambda: s.decompress_chunk(nchunk),
         lambda: s.delete_chunk(nchunk),
-        lambda: s.update_data(nchunk, data, True),
+        lambda: s.update_data(nchunk, data, copy=True),
         lambda: s.update_chunk(nchunk, chunk),
         lambda: s.update_special(nchunk, SpecialValue.ZERO),
         lambda: s.get_vlblock(nchunk, 0),
     ]
     if nchunk != 10:
-        calls += [lambda: s.insert_data(nchunk, data, True), lambda: s.insert_chunk(nchunk, chunk)]
+        calls += [lambda: s.insert_data(nchunk, data, copy=True), lambda: s.insert_chunk(nchunk, chunk)]
     for call in calls:
         with pytest.raises(RuntimeError, match=str(nchunk)) as caught:
             call()
@@ -476,7 +478,7 @@ def test_chunk_numbers_out_of_range_are_index_and_runtime_errors(nchunk: int, ke
 
 def test_update_data_on_an_empty_schunk_does_nothing() -> None:
     s = SChunk()
-    assert s.update_data(0, b"123", True) == 0
+    assert s.update_data(0, b"123", copy=True) == 0
     assert len(s) == 0
 
 
@@ -547,7 +549,7 @@ def test_a_special_fill_of_any_size_takes_no_room(kind: SpecialValue, keywords: 
     ],
 )
 def test_a_repeated_value_is_widened_or_narrowed_to_the_item(
-    typesize: int, value: Any, item: bytes, keywords: dict[str, Any]
+    typesize: int, value: FillValue, item: bytes, keywords: dict[str, Any]
 ) -> None:
     s = SChunk(typesize * 10, **keywords, cparams={"typesize": typesize})
     assert s.fill_special(25, SpecialValue.VALUE, value) == 3
@@ -586,7 +588,9 @@ def test_a_value_wins_over_another_kind() -> None:
         (1, None, TypeError),
     ],
 )
-def test_special_values_that_make_no_sense_are_refused(kind: Any, value: Any, error: type[Exception]) -> None:
+def test_special_values_that_make_no_sense_are_refused(
+    kind: SpecialValue, value: FillValue | None, error: type[Exception]
+) -> None:
     s = SChunk(40, cparams={"typesize": 4})
     with pytest.raises(error):
         s.fill_special(5, kind, value)
@@ -761,7 +765,7 @@ def test_the_reference_reads_files_of_every_kind_of_change(tmp_path: Path) -> No
         s[995:1010] = np.arange(15)
         s.update_special(2, SpecialValue.ZERO)
         s.delete_chunk(4)
-        s.insert_data(1, ITEMS[500:600], True)
+        s.insert_data(1, ITEMS[500:600], copy=True)
         s.vlmeta["k"] = "v"
         expected = s[:]
         chunks = [s.decompress_chunk(i) for i in range(s.nchunks)]

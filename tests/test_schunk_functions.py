@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -17,17 +17,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+
 ONE: dict[str, Any] = {"cparams": {"typesize": 8, "nthreads": 1, "blocksize": 240}, "dparams": {"nthreads": 1}}
-Array = "NDArray[Any]"
+Array: TypeAlias = "NDArray[Any]"
 
 
 @pytest.fixture(autouse=True)
 def registries() -> Iterator[None]:
-    """Leave the registries as they were."""
+    """Begin and end with empty registries."""
+    registered = (
+        superchunk.ucodecs_registry,
+        superchunk.ufilters_registry,
+        superchunk.prefilter_funcs,
+        superchunk.postfilter_funcs,
+    )
+    for registry in registered:
+        registry.clear()  # type: ignore[attr-defined]
     yield
-    superchunk.ucodecs_registry.clear()
-    superchunk.ufilters_registry.clear()
-    assert superchunk.prefilter_funcs == superchunk.postfilter_funcs == {}
+    for registry in registered:
+        registry.clear()  # type: ignore[attr-defined]
 
 
 def test_a_prefilter_sees_every_block_with_the_number_of_its_first_item() -> None:
@@ -42,9 +50,12 @@ def test_a_prefilter_sees_every_block_with_the_number_of_its_first_item() -> Non
     assert superchunk.prefilter_funcs == {"halve": halve}
     s.append_data(np.arange(100))
     s.append_data(np.arange(100, 200))
-    assert seen == [(start, min(30, 100 - start % 100), start) for base in (0, 100) for start in range(base, base + 100, 30)]
+    assert seen == [
+        (start, min(30, 100 - start % 100), start) for base in (0, 100) for start in range(base, base + 100, 30)
+    ]
     assert np.frombuffer(s[:]).tolist() == (np.arange(200) * 0.5).tolist()
     s.remove_prefilter("halve")
+    assert superchunk.prefilter_funcs == {}
     s.append_data(np.arange(100))
     assert np.frombuffer(s[200:], np.int64).tolist() == list(range(100))
     assert callable(halve)
@@ -54,7 +65,7 @@ def test_a_prefilter_leaves_old_items_alone_when_a_slice_is_assigned() -> None:
     s = SChunk(800, np.arange(200), **ONE)
 
     @s.prefilter(np.int64)
-    def negate(input: Array, output: Array, offset: int) -> None:  # noqa: A002
+    def negate(input: Array, output: Array, offset: int) -> None:  # noqa: A002, ARG001
         output[:] = -input
 
     s[50:250] = np.arange(50, 250)
@@ -114,23 +125,28 @@ def test_a_filler_fills_an_empty_schunk_from_its_operands(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("inputs", "nelem"), [(((1, np.float64),), None), (((np.arange(3), "i8"), (np.arange(4), "i8")), None), (((np.arange(3), "i8"),), 4)]
+    ("inputs", "nelem"),
+    [
+        (((1, np.float64),), None),
+        (((np.arange(3), "i8"), (np.arange(4), "i8")), None),
+        (((np.arange(3), "i8"),), 4),
+    ],
 )
-def test_a_filler_needs_operands_of_one_length(inputs: Any, nelem: int | None) -> None:
+def test_a_filler_needs_operands_of_one_length(inputs: tuple[tuple[Any, Any], ...], nelem: int | None) -> None:
     with pytest.raises(ValueError, match="length"):
         SChunk(**ONE).filler(inputs, np.float64, nelem)
 
 
 def test_a_filler_of_scalars_fills_as_many_items_as_it_is_told() -> None:
     s = SChunk(800, **ONE)
-    s.filler(((3, np.int64),), np.int64, 150)(lambda inputs, output, offset: np.copyto(output, inputs[0]))
+    s.filler(((3, np.int64),), np.int64, 150)(lambda inputs, output, _: np.copyto(output, inputs[0]))
     assert np.frombuffer(s[:], np.int64).tolist() == [3] * 150
 
 
 def test_a_filler_that_fails_leaves_the_schunk_empty() -> None:
     s = SChunk(800, **ONE)
 
-    def fail(inputs: tuple[Array, ...], output: Array, offset: int) -> None:
+    def fail(_inputs: tuple[Array, ...], _output: Array, offset: int) -> None:
         if offset > 100:
             raise ZeroDivisionError
 
@@ -147,7 +163,7 @@ def _register(ident: int, kept: list[Any]) -> None:
         output[0] = meta
         return 1
 
-    def decode(input: Array, output: Array, meta: int, schunk: SChunk) -> int:  # noqa: A002
+    def decode(input: Array, output: Array, meta: int, _schunk: SChunk) -> int:  # noqa: A002
         assert input.tolist() == [meta]
         output[:] = 0
         return len(output)
@@ -159,7 +175,9 @@ def test_a_codec_written_in_python_compresses_the_blocks_it_takes() -> None:
     kept: list[Any] = []
     _register(200, kept)
     data = np.concatenate([np.zeros(90, dtype=np.int64), np.arange(1, 61)])
-    s = SChunk(data=data, cparams={"codec": 200, "codec_meta": 9, "nthreads": 1, "blocksize": 240}, dparams=ONE["dparams"])
+    s = SChunk(
+        data=data, cparams={"codec": 200, "codec_meta": 9, "nthreads": 1, "blocksize": 240}, dparams=ONE["dparams"]
+    )
     assert s[:] == data.tobytes()
     assert s.cbytes < data.nbytes - 3 * 200
     assert {entry[2:] for entry in kept} == {(9, 8)}
@@ -170,7 +188,7 @@ def test_a_codec_written_in_python_compresses_the_blocks_it_takes() -> None:
 
 
 def test_a_filter_written_in_python_runs_both_ways() -> None:
-    def forward(input: Array, output: Array, meta: int, schunk: SChunk) -> None:  # noqa: A002
+    def forward(input: Array, output: Array, meta: int, _schunk: SChunk) -> None:  # noqa: A002
         output[:] = input ^ meta
 
     superchunk.register_filter(170, forward, forward)
@@ -207,9 +225,7 @@ def test_an_error_in_a_python_codec_comes_out_and_changes_nothing(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "given", [(159, len, len), (256, len, len), (180, len, None), (180, None, len)], ids=str
-)
+@pytest.mark.parametrize("given", [(159, len, len), (256, len, len), (180, len, None), (180, None, len)], ids=str)
 def test_registering_refuses_ids_out_of_range_and_half_pairs(given: tuple[Any, Any, Any]) -> None:
     ident, one, other = given
     with pytest.raises(ValueError, match=r"id|both"):
