@@ -4,7 +4,7 @@ A `ChunkStore` is a list of chunks with two kinds of metalayers and the paramete
 for new chunks. It moves chunks as they are: it never compresses or decodes data, and
 knows nothing about items.
 
-Source: docs/format/frame.md, sections 3 and 13.
+Source: docs/format/cframe.md, "Fields" and "Variable chunk sizes".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A `FrameStore` knows whether it may write and what it has seen; chunks, metalayers and
 commits are the business of the shared `state`.
 
-Source: docs/format/frame.md, sections 11, 12 and 16.
+Source: docs/format/cframe.md, "Commits" and "Concurrency".
 """
 
 from __future__ import annotations

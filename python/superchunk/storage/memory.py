@@ -3,7 +3,7 @@
 The chunks are any sources: bytes of this process, slices of a buffer, or ranges of an
 open file (copy-on-write: changes stay in memory, the file is left alone).
 
-Source: docs/format/frame.md, section 12.
+Source: docs/format/cframe.md, "Frames elsewhere".
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from superchunk.frame.index import Index
 from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
 from superchunk.storage.base import Snapshot
-from superchunk.storage.table import ChunkTable, check_same_length
+from superchunk.storage.changes import MutableChunkTable, check_same_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from superchunk._engine import Source
     from superchunk.storage.base import ChunkStore, FrameSettings
-    from superchunk.storage.table import Mark
+    from superchunk.storage.changes import Mark
 
 __all__ = ["MemoryStore"]
 
 
-class _MemoryTable(ChunkTable):
+class _MemoryTable(MutableChunkTable):
     """Chunks of a base, with the base's entries, and own ones in a list.
 
     Own entries count from a number that no file can guess, so that a damaged entry of
