@@ -34,14 +34,12 @@ impl Chunk<'_> {
     /// The next start behind `start`, or the end of the chunk.
     pub(super) fn end_of(&self, start: usize) -> usize {
         let cbytes = self.header.cbytes as usize;
-        let next = match &self.sorted {
-            Some(sorted) => sorted.get(sorted.partition_point(|&s| s as usize <= start)).copied(),
-            // The table is in order, or there would be a sorted one.
-            None => {
-                let table = self.table();
-                let at = table.partition_point(|raw| u32::from_le_bytes(*raw) as usize <= start);
-                table.get(at).map(|raw| u32::from_le_bytes(*raw))
-            }
+        let next = if let Some(sorted) = &self.sorted {
+            sorted.get(sorted.partition_point(|&s| s as usize <= start)).copied()
+        } else {
+            let table = self.table();
+            let at = table.partition_point(|raw| u32::from_le_bytes(*raw) as usize <= start);
+            table.get(at).map(|raw| u32::from_le_bytes(*raw))
         };
         next.map_or(cbytes, |next| next as usize).min(cbytes)
     }
