@@ -31,7 +31,7 @@ test-rust:
 	cargo test --workspace --locked
 
 test-python: $(BUILT)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	HYPOTHESIS_STORAGE_DIRECTORY=target/hypothesis $(BIN)/python -m pytest -n $(WORKERS)
 
 check: ## everything that CI runs: formats, lints, types, docs, tests
 	.ci/run
