@@ -13,6 +13,8 @@ pub mod cpu;
 pub mod encode;
 pub mod error;
 pub mod filters;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod header;
 pub mod lazy;
 pub mod params;

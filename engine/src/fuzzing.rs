@@ -1,0 +1,269 @@
+//! What the fuzz targets promise, as plain functions that the unit tests below call as well.
+//!
+//! Each function takes any bytes whatever and panics if a promise is broken: [`chunk_decode`] and
+//! [`range_decode`] that no chunk panics, hangs, takes memory that it has not earned or leaves a byte
+//! of the destination unwritten; [`roundtrip`] that what goes in comes out; [`blosclz`] and
+//! [`header`] the same of these two parts. The crate in `fuzz/` hands the fuzzer's bytes to them.
+//!
+//! Not part of the engine's interface.
+
+use crate::codecs::{Codec, CodecFormat, Decoder, Encoder};
+use crate::encode::{self, MAX_OVERHEAD};
+use crate::error::{Error, Result};
+use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header};
+use crate::lazy;
+use crate::params::{EncodeOptions, EncodeParams};
+use crate::read::{self, ReadOptions, Request};
+use crate::source::Source;
+
+/// Contents that claim more bytes than this are read in part only.
+const LARGEST_WHOLE: usize = 1 << 22;
+/// Two fillings of a destination: a byte that comes out as both of them was never written.
+const FILLINGS: [u8; 2] = [0xA5, 0x5A];
+
+/// Read bytes `start..stop` of a chunk, twice, into destinations with different old contents.
+fn read_twice(chunk: &[u8], start: usize, stop: usize, nthreads: usize) -> Result<Vec<u8>> {
+    let mut outcomes = FILLINGS.map(|filling| {
+        let mut dst = vec![filling; stop - start];
+        let requests =
+            vec![Request { source: Source::Bytes(chunk), nbytes: None, start: start as u64, dst: &mut dst }];
+        let options = ReadOptions { nthreads, ..ReadOptions::default() };
+        read::read(requests, options).map(|()| dst).map_err(|failure| failure.error)
+    });
+    assert_eq!(outcomes[0], outcomes[1], "a byte of the destination was not written");
+    std::mem::replace(&mut outcomes[0], Ok(Vec::new()))
+}
+
+/// Any bytes decode or give an error, on one thread as on two, whole as in parts.
+pub fn chunk_decode(data: &[u8]) {
+    let described = lazy::describe(Source::Bytes(data));
+    let lazy = lazy::lazy_chunk(Source::Bytes(data), 1, 2);
+    let blocks = read::read_vlblocks(Source::Bytes(data), ReadOptions::default());
+    let Ok(header) = described else {
+        assert!(lazy.is_err(), "a lazy chunk was made of a header that is refused");
+        assert!(blocks.is_err(), "blocks were read behind a header that is refused");
+        return;
+    };
+    let nbytes = header.nbytes as usize;
+    if nbytes > LARGEST_WHOLE {
+        drop(read_twice(data, 0, 1000, 2));
+        drop(read_twice(data, nbytes - 1000, nbytes, 1));
+        return;
+    }
+    let whole = read_twice(data, 0, nbytes, 1);
+    let threaded = read_twice(data, 0, nbytes, 2);
+    assert_eq!(whole.as_ref().ok(), threaded.as_ref().ok(), "two threads read something else than one");
+    if let Ok(blocks) = blocks {
+        assert_eq!(header.body(), Body::VlBlocks);
+        assert_eq!(Some(blocks.concat()), whole.ok(), "the blocks are not the chunk");
+    }
+}
+
+/// Any range of any bytes is the slice of the whole, where there is a whole.
+///
+/// The first eight bytes of `data` are the range, the others the chunk.
+pub fn range_decode(data: &[u8]) {
+    let Some((range, chunk)) = data.split_first_chunk::<8>() else { return };
+    let Ok(header) = lazy::describe(Source::Bytes(chunk)) else { return };
+    let nbytes = header.nbytes as usize;
+    let at = |raw: &[u8]| raw.iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
+    let (start, length) = (at(&range[..4]), at(&range[4..]) % (LARGEST_WHOLE / 4));
+    if start.checked_add(length).is_none_or(|stop| stop > nbytes) {
+        let mut dst = vec![0; length];
+        let source = Source::Bytes(chunk);
+        let requests = vec![Request { source, nbytes: None, start: start as u64, dst: &mut dst }];
+        let outcome = read::read(requests, ReadOptions::default());
+        assert!(outcome.is_err(), "a range outside the chunk was read");
+        return;
+    }
+    let part = read_twice(chunk, start, start + length, 1 + length % 2);
+    if nbytes <= LARGEST_WHOLE
+        && let Ok(whole) = read_twice(chunk, 0, nbytes, 1)
+    {
+        assert_eq!(part.as_deref(), Ok(&whole[start..start + length]), "the range is not the slice");
+    }
+}
+
+/// Any content comes back, compressed in any way; the bytes of the chunk do not depend on threads.
+///
+/// The first 16 bytes of `data` choose the way, the others are the content.
+pub fn roundtrip(data: &[u8]) {
+    let Some((way, content)) = data.split_first_chunk::<16>() else { return };
+    let options = EncodeOptions {
+        codec: Codec::ALL[usize::from(way[0]) % Codec::ALL.len()].id(),
+        codec_meta: 0,
+        clevel: way[1] % 10,
+        typesize: match way[2] {
+            0 => 1 + usize::from(way[3]) * 5,
+            typesize => usize::from(typesize % 33).max(1),
+        },
+        blocksize: if way[4] < 64 { 0 } else { usize::from(u16::from_le_bytes([way[5], way[6]])) },
+        splitmode: 1 + way[7] % 4,
+        filters: [way[8], way[9], way[10], way[11], way[12], way[13]].map(|pick| [0, 1, 2, 3, 35][usize::from(pick % 5)]),
+        filters_meta: [0, way[14], 0, way[14] % 9, 0, way[15]],
+        use_dict: way[4] & 1 != 0 && Codec::ALL[usize::from(way[0]) % Codec::ALL.len()].takes_dictionary(),
+        nthreads: 1,
+    };
+    let itemsize = options.typesize;
+    let encode_with = |nthreads| {
+        let params = EncodeParams::new(EncodeOptions { nthreads, ..options }, None)?;
+        let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
+        let length = encode::encode(content, &params, None, &mut chunk)?;
+        chunk.truncate(length);
+        Ok::<_, Error>(chunk)
+    };
+    // Pipelines that cannot be are refused before anything is written, whatever the threads.
+    let (Ok(chunk), Ok(threaded)) = (encode_with(1), encode_with(3)) else {
+        let params = EncodeParams::new(options, None);
+        assert!(params.is_err(), "parameters were accepted, and then not");
+        return;
+    };
+    assert_eq!(chunk, threaded, "the chunk depends on the number of threads");
+    for nthreads in [1, 2] {
+        let mut plain = vec![FILLINGS[0]; content.len()];
+        let requests =
+            vec![Request { source: Source::Bytes(&chunk), nbytes: None, start: 0, dst: &mut plain }];
+        let outcome =
+            read::read(requests, ReadOptions { nthreads, itemsize: Some(itemsize), ..ReadOptions::default() });
+        assert_eq!(outcome, Ok(()));
+        assert!(plain == content, "other bytes came back");
+    }
+}
+
+/// Any bytes decode as `BloscLZ` or give an error; any content comes back from its encoder.
+///
+/// The first two bytes of `data` are the length that a stream must have.
+pub fn blosclz(data: &[u8]) {
+    let Some((length, stream)) = data.split_first_chunk::<2>() else { return };
+    let length = usize::from(u16::from_le_bytes(*length));
+    let [one, other] = FILLINGS.map(|filling| {
+        let mut dst = vec![filling; length];
+        let verdict = Decoder::new().decode(CodecFormat::BloscLz, stream, &mut dst, None);
+        verdict.map(|()| dst)
+    });
+    assert_eq!(one, other, "a byte of the destination was not written");
+    for clevel in [1, 5, 9] {
+        let Ok(mut encoder) = Encoder::new(Codec::BloscLz, clevel, None) else { panic!("no BloscLZ") };
+        let mut coded = vec![0; stream.len()];
+        if let Some(length) = encoder.encode(stream, &mut coded) {
+            let mut plain = vec![FILLINGS[0]; stream.len()];
+            let verdict = Decoder::new().decode(CodecFormat::BloscLz, &coded[..length], &mut plain, None);
+            assert_eq!(verdict, Ok(()));
+            assert!(plain == stream, "other bytes came back");
+        }
+    }
+}
+
+/// Any bytes are a header or give an error; a header that is accepted says sizes that fit together.
+pub fn header(data: &[u8]) {
+    let Ok(header) = Header::parse(data, data.len() as u64) else { return };
+    assert!(header.typesize > 0);
+    assert!(header.cbytes as usize >= header.len() && header.cbytes as usize <= data.len());
+    assert!(header.nblocks(header.blocksize as usize) <= header.nbytes.max(header.blocksize) as usize);
+    if header.is_extended() {
+        let written = header.to_bytes();
+        assert_eq!(Header::parse(&written, header.cbytes.into()), Ok(header), "written, it reads differently");
+        if header.version >= 5 {
+            assert_eq!(written, data[..EXTENDED_HEADER_LENGTH], "bytes of the header got lost");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// A chunk that has blocks, streams and a short last block.
+    fn chunk(codec: Codec, content: &[u8]) -> Vec<u8> {
+        let options = EncodeOptions {
+            codec: codec.id(),
+            codec_meta: 0,
+            clevel: 5,
+            typesize: 4,
+            blocksize: 256,
+            splitmode: 1,
+            filters: [0, 0, 0, 0, 0, 1],
+            filters_meta: [0; 6],
+            use_dict: false,
+            nthreads: 1,
+        };
+        let params = EncodeParams::new(options, None).unwrap();
+        let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
+        let length = encode::encode(content, &params, None, &mut chunk).unwrap();
+        chunk.truncate(length);
+        chunk
+    }
+
+    fn content() -> Vec<u8> {
+        (0..1001_u32).flat_map(|n| (n * 7 / 3).to_le_bytes()).take(4001).collect()
+    }
+
+    #[test]
+    fn every_bit_of_a_chunk_can_be_wrong() {
+        for codec in Codec::ALL {
+            let sound = chunk(codec, &content()[..1001]);
+            for bit in 0..8 * sound.len().min(200) {
+                let mut damaged = sound.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                chunk_decode(&damaged);
+                header(&damaged);
+            }
+        }
+    }
+
+    #[test]
+    fn a_chunk_can_end_anywhere() {
+        for codec in Codec::ALL {
+            let sound = chunk(codec, &content()[..1001]);
+            for length in 0..sound.len() {
+                chunk_decode(&sound[..length]);
+                header(&sound[..length]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_or_give_an_error(data in vec(any::<u8>(), 0..300)) {
+            chunk_decode(&data);
+            header(&data);
+            blosclz(&data);
+        }
+
+        #[test]
+        fn any_damage_decodes_or_gives_an_error(
+            codec in 0..Codec::ALL.len(),
+            places in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        ) {
+            let mut damaged = chunk(Codec::ALL[codec], &content());
+            for (place, byte) in places {
+                let at = place.index(damaged.len());
+                damaged[at] = byte;
+            }
+            chunk_decode(&damaged);
+        }
+
+        #[test]
+        fn any_range_is_the_slice(codec in 0..Codec::ALL.len(), start in 0..4200_u32, length in 0..4200_u32) {
+            let mut data = start.to_le_bytes().to_vec();
+            data.extend(length.to_le_bytes());
+            data.extend(chunk(Codec::ALL[codec], &content()));
+            range_decode(&data);
+        }
+
+        #[test]
+        fn any_content_comes_back_from_any_way(
+            way in any::<[u8; 16]>(), seed in any::<u8>(), noise in vec(any::<u8>(), 0..2000), repeats in 1..8_usize,
+        ) {
+            let mut data = way.to_vec();
+            for _ in 0..repeats {
+                data.extend(&noise);
+                data.extend([seed; 300]);
+            }
+            roundtrip(&data);
+            blosclz(&data);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Any bytes are a chunk header or give an error.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| superchunk_engine::fuzzing::header(data));

@@ -1,0 +1,5 @@
+//! Any content comes back, compressed in any way.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| superchunk_engine::fuzzing::roundtrip(data));

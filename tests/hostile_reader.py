@@ -1,0 +1,124 @@
+"""Read one container from nobody knows whom, as a process of its own, and say how it went.
+
+::
+
+    python hostile_reader.py chunk|frame PATH   ->   one line of JSON
+
+    outcome  "decoded" or "raised"              sha256  of all bytes, null if not read whole
+    error    class names of the exception       message
+    grown    bytes by which the process grew    seconds
+
+A crash ends the process without that line, a hang runs into the caller's time limit, and memory
+is limited by the system. Judges nothing: that is the work of test_hostile.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import superchunk
+from superchunk import _engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEMORY = 1024**3
+"""Address space in bytes that reading may take beyond what the process has at its start."""
+WHOLE = 64 * 1024 * 1024
+"""Contents of at most this many bytes are read whole."""
+ENDS = 20
+"""Of more chunks than twice this only the first and the last ones are read."""
+
+
+def read_chunk(path: Path) -> str | None:
+    """Read a chunk in every way there is; return the hash of its content."""
+    chunk = path.read_bytes()
+    info = _engine.describe(chunk)
+    _engine.sizes([chunk])
+    plain = _engine.decompress(chunk)
+    if len(plain) != info.nbytes:
+        raise SystemExit(f"{len(plain)} bytes came out of a chunk of {info.nbytes}")
+    if _engine.decompress(chunk, nthreads=2) != plain:
+        raise SystemExit("two threads read something else than one")
+    with path.open("rb") as file:
+        source = (file.fileno(), 0, len(chunk))
+        if _engine.decompress(source) != plain:
+            raise SystemExit("the file reads differently from its bytes")
+        _engine.lazy_chunk(source, 0, 0)
+    for start, stop in ((0, 1), (info.nbytes // 2, info.nbytes), (info.nbytes - 1, info.nbytes)):
+        if 0 <= start <= stop <= info.nbytes:
+            part = _engine.read([(chunk, info.nbytes, start, stop, 0)])
+            if part != plain[start:stop]:
+                raise SystemExit(f"bytes {start} to {stop} read differently alone")
+    if info.vlblocks:
+        _engine.read_vlblocks(chunk)
+    return hashlib.sha256(plain).hexdigest()
+
+
+def read_frame(path: Path) -> str | None:
+    """Read a frame, chunks and metalayers, as a file and as bytes; return the hash of the items."""
+    seen = []
+    opened: Callable[[], Any]
+    for opened in (
+        lambda: superchunk.open(path),
+        lambda: superchunk.schunk_from_cframe(path.read_bytes()),
+    ):
+        with opened() as schunk:
+            hasher: Any = hashlib.sha256()
+            numbers = range(schunk.nchunks)
+            if len(numbers) > 2 * ENDS:
+                numbers = [*numbers[:ENDS], *numbers[-ENDS:]]  # type: ignore[assignment]
+                hasher = None
+            nbytes = 0
+            for nchunk in numbers:
+                plain = schunk.decompress_chunk(nchunk)
+                nbytes += len(plain)
+                schunk.get_chunk(nchunk)
+                if hasher is not None:
+                    hasher.update(plain)
+            if hasher is not None and nbytes != schunk.nbytes:
+                raise SystemExit(f"{nbytes} bytes came out of a frame of {schunk.nbytes}")
+            schunk.get_slice(0, 1)
+            if 0 < schunk.nbytes <= WHOLE:
+                schunk.get_slice(0, len(schunk))
+            for name in schunk.meta:
+                schunk.meta.get(name)
+            for name in schunk.vlmeta:
+                schunk.vlmeta.get(name)
+            seen.append(None if hasher is None else hasher.hexdigest())
+    if seen[0] != seen[1]:
+        raise SystemExit("the file reads differently from its bytes")
+    return seen[0]
+
+
+def peak() -> int:
+    """Return the most memory that the process had so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main() -> None:
+    """Read what the command line names."""
+    kind, path = sys.argv[1], Path(sys.argv[2])
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + MEMORY, in_use + MEMORY))
+    before, started = peak(), time.monotonic()
+    report: dict[str, object] = {"outcome": "decoded", "sha256": None}
+    try:
+        report["sha256"] = read_chunk(path) if kind == "chunk" else read_frame(path)
+    except Exception as error:  # noqa: BLE001 - the caller judges which ones may come
+        report["outcome"] = "raised"
+        report["error"] = [each.__name__ for each in type(error).__mro__]
+        report["message"] = str(error)
+    report["grown"] = peak() - before
+    report["seconds"] = time.monotonic() - started
+    print(json.dumps(report))  # noqa: T201 - the answer
+
+
+if __name__ == "__main__":
+    main()
