@@ -31,7 +31,7 @@ test-rust:
 	cargo test --workspace --locked
 
 test-python: $(BUILT)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	HYPOTHESIS_STORAGE_DIRECTORY=target/hypothesis $(BIN)/python -m pytest -n $(WORKERS)
 
 check: ## everything that CI runs: formats, lints, types, docs, tests
 	.ci/run
@@ -39,8 +39,8 @@ check: ## everything that CI runs: formats, lints, types, docs, tests
 bench: $(BUILT) ## the benchmark matrix, against the package blosc2
 	$(BIN)/python benchmarks/matrix.py
 
-fuzz: ## every fuzz target, a minute each
-	fuzz/run
+fuzz: $(BUILT) ## every fuzz target, a minute each
+	PYTHON=$(abspath $(BIN))/python fuzz/run
 
 docs: $(BUILT) ## run the examples in the documentation and in docstrings
 	cargo test --workspace --locked --doc

@@ -64,7 +64,7 @@ def look(store: ChunkStore) -> tuple[object, ...]:
 
 @contextmanager
 def failing_after(writes: int, monkeypatch: pytest.MonkeyPatch, *, partial: bool = False) -> Iterator[None]:
-    """Let the disk be full after some writes; `partial` writes half of the one that fails."""
+    """Let one write fail, after `writes` others; `partial` does half of it."""
     left = writes
     pwrite: Callable[[FileBytes, bytes, int], None] = FileBytes.pwrite
 
@@ -75,6 +75,7 @@ def failing_after(writes: int, monkeypatch: pytest.MonkeyPatch, *, partial: bool
                 pwrite(self, data[: len(data) // 2], at)
             error = StorageError(f"{self.path}: No space left on device")
             error.errno = errno.ENOSPC
+            left -= 1
             raise error
         left -= 1
         pwrite(self, data, at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 
 import superchunk
 from superchunk import Codec, CParams, DParams, Filter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 blosc2 = pytest.importorskip("blosc2", reason="the oracle is not installed")
 
@@ -69,11 +73,15 @@ def test_typesize_defaults_to_eight_or_with_none_to_the_items_of_the_source() ->
 
 @pytest.mark.parametrize(
     ("keywords", "field"),
-    [({"typesize": 0}, "typesize"), ({"typesize": superchunk.MAX_TYPESIZE + 1}, "typesize"), ({"clevel": 10}, "clevel")],
+    [
+        ({"typesize": 0}, "typesize"),
+        ({"typesize": superchunk.MAX_TYPESIZE + 1}, "typesize"),
+        ({"clevel": 10}, "clevel"),
+    ],
 )
 def test_compress_refuses_numbers_out_of_range_by_name(keywords: dict[str, int], field: str) -> None:
     with pytest.raises(ValueError, match=field):
-        superchunk.compress(b"12345678", **keywords)
+        superchunk.compress(b"12345678", **keywords)  # type: ignore[arg-type]
 
 
 def test_compress_takes_members_only_for_filter_and_codec() -> None:
@@ -116,7 +124,7 @@ def test_sources_without_buffer_or_length_or_that_are_not_contiguous_are_refused
     ],
     ids=["dates", "records", "big-endian", "bytes", "empty", "3-d"],
 )
-def test_arrays_of_any_dtype_are_taken_as_their_bytes(source: np.ndarray) -> None:  # type: ignore[type-arg]
+def test_arrays_of_any_dtype_are_taken_as_their_bytes(source: NDArray[Any]) -> None:
     assert superchunk.decompress2(superchunk.compress2(source)) == source.tobytes()
 
 
@@ -158,7 +166,7 @@ def test_too_short_sources_and_empty_destinations_are_value_errors() -> None:
         with pytest.raises(ValueError, match="dst"):
             call(chunk, bytearray())
         with pytest.raises(TypeError):
-            call("text")  # type: ignore[arg-type]
+            call("text")  # type: ignore[call-overload]
 
 
 def test_a_destination_that_is_too_small_is_both_kinds_of_error() -> None:
@@ -259,7 +267,14 @@ def test_the_machine_is_described(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_environment_variables_do_not_overrule_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = superchunk.compress(DATA, typesize=8, codec=Codec.ZSTD), superchunk.compress2(DATA, clevel=5)
-    for name, value in {"CLEVEL": "0", "COMPRESSOR": "lz4", "TYPESIZE": "2", "SHUFFLE": "0", "BLOCKSIZE": "512"}.items():
+    overrules = {
+        "CLEVEL": "0",
+        "COMPRESSOR": "lz4",
+        "TYPESIZE": "2",
+        "SHUFFLE": "0",
+        "BLOCKSIZE": "512",
+    }
+    for name, value in overrules.items():
         monkeypatch.setenv(f"BLOSC_{name}", value)
     superchunk.free_resources()
     assert (superchunk.compress(DATA, typesize=8, codec=Codec.ZSTD), superchunk.compress2(DATA, clevel=5)) == expected

@@ -103,7 +103,7 @@ def test_contents_that_together_claim_more_than_there_is_are_refused() -> None:
     Trailer.from_bytes(bytes(raw))
     begin = int.from_bytes(raw[first : first + 4], "big")
     raw[begin + 1 : begin + 5] = (8000).to_bytes(4, "big")
-    with pytest.raises(FormatError, match="vlmetalayer contents at byte .* together"):
+    with pytest.raises(FormatError, match=r"vlmetalayer contents at byte .* together"):
         Trailer.from_bytes(bytes(raw))
 
 

@@ -147,9 +147,7 @@ def test_an_integral_float_is_taken_for_the_blocksize_only() -> None:
         CParams(clevel=5.0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("cores", "threads"), [(1, 1), (2, 2), (16, 16), (17, 15), (32, 28), (64, 56), (200, 56)]
-)
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (16, 16), (17, 15), (32, 28), (64, 56), (200, 56)])
 def test_default_threads_are_the_cores_up_to_64_less_an_eighth_over_16(cores: int, threads: int) -> None:
     assert nthreads_for(cores) == threads
 
@@ -195,12 +193,8 @@ def test_storage_refuses_what_it_does_not_know(given: dict[str, object]) -> None
 
 
 def test_defaults_are_those_that_users_know() -> None:
-    theirs = {
-        name: value.value if hasattr(value, "value") else value for name, value in blosc2.cparams_dflts.items()
-    }
-    ours = {
-        name: value.value if hasattr(value, "value") else value for name, value in superchunk.cparams_dflts.items()
-    }
+    theirs = {name: value.value if hasattr(value, "value") else value for name, value in blosc2.cparams_dflts.items()}
+    ours = {name: value.value if hasattr(value, "value") else value for name, value in superchunk.cparams_dflts.items()}
     assert [member.value for member in theirs.pop("filters")] == [member.value for member in ours.pop("filters")]
     assert ours == theirs
     assert superchunk.storage_dflts == blosc2.storage_dflts

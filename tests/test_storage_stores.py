@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, look, special
@@ -16,7 +16,7 @@ from superchunk.exceptions import (
     MetalayerValueError,
     SuperchunkError,
 )
-from superchunk.storage.base import ChunkStore, FrameSettings
+from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import read_cframe, write_cframe
 from superchunk.storage.contiguous import FrameStore
 from superchunk.storage.memory import MemoryStore
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-Make = "Callable[..., ChunkStore]"
+    from superchunk.storage.base import ChunkStore
+
 SETTINGS = FrameSettings(typesize=TYPESIZE)
 
 
@@ -33,15 +34,17 @@ SETTINGS = FrameSettings(typesize=TYPESIZE)
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., ChunkStore]]:
     opened: list[ChunkStore] = []
 
-    def build(chunksize: int = CHUNKSIZE, meta: dict[str, bytes] | None = None, **more: Any) -> ChunkStore:
+    def build(
+        chunksize: int = CHUNKSIZE, meta: dict[str, bytes] | None = None, *, vlblocks: bool = False
+    ) -> ChunkStore:
         path = tmp_path / f"{len(opened)}.b2frame"
         store: ChunkStore
         if request.param == "memory":
-            store = MemoryStore(SETTINGS, chunksize, meta, **more)
+            store = MemoryStore(SETTINGS, chunksize, meta, vlblocks=vlblocks)
         elif request.param == "cframe":
-            store = read_cframe(write_cframe(MemoryStore(SETTINGS, chunksize, meta, **more)))
+            store = read_cframe(write_cframe(MemoryStore(SETTINGS, chunksize, meta, vlblocks=vlblocks)))
         else:
-            store = FrameStore.create(path, SETTINGS, chunksize, meta or {}, **more)
+            store = FrameStore.create(path, SETTINGS, chunksize, meta or {}, vlblocks=vlblocks)
             if request.param == "over":
                 store = MemoryStore.over(store)
         opened.append(store)
@@ -99,7 +102,9 @@ def test_the_first_other_size_switches_to_variable_sizes(make: Callable[..., Chu
         lambda store: store.reorder([2, 0, 1]),
     ],
 )
-def test_what_breaks_the_fixed_size_switches(make: Callable[..., ChunkStore], change: Any) -> None:
+def test_what_breaks_the_fixed_size_switches(
+    make: Callable[..., ChunkStore], change: Callable[[ChunkStore], None]
+) -> None:
     store = make()
     store.insert(0, [chunk(0), special(1), chunk(2, 100)])
     change(store)
@@ -118,7 +123,9 @@ def test_what_breaks_the_fixed_size_switches(make: Callable[..., ChunkStore], ch
         lambda store: store.reorder([1, 0, 2]),
     ],
 )
-def test_what_keeps_the_fixed_size_does_not_switch(make: Callable[..., ChunkStore], change: Any) -> None:
+def test_what_keeps_the_fixed_size_does_not_switch(
+    make: Callable[..., ChunkStore], change: Callable[[ChunkStore], None]
+) -> None:
     store = make()
     store.insert(0, [chunk(0), special(1), chunk(2, 100)])
     change(store)
@@ -174,13 +181,14 @@ def test_fill_special_of_100_million_chunks_is_one_number(make: Callable[..., Ch
 def test_chunk_numbers_out_of_range_are_named(make: Callable[..., ChunkStore]) -> None:
     store = make()
     store.insert(0, [chunk(0)])
-    for call in (
-        lambda n: store.source(n),
-        lambda n: store.chunk_nbytes(n),
-        lambda n: store.delete(n),
+    calls: list[Callable[[int], object]] = [
+        store.source,
+        store.chunk_nbytes,
+        store.delete,
         lambda n: store.replace(n, chunk(1)),
         lambda n: store.insert(n + 1, [chunk(1)]) if n > 0 else store.insert(n, [chunk(1)]),
-    ):
+    ]
+    for call in calls:
         for number in (-1, 1):
             with pytest.raises(ChunkIndexError, match="nchunk: expected 0 <= nchunk"):
                 call(number)

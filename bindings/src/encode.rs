@@ -35,7 +35,7 @@ fn size(name: &str, expected: &str, value: i64) -> PyResult<usize> {
 impl EncodeParams {
     #[new]
     #[pyo3(signature = (*, codec=5, codec_meta=0, clevel=5, typesize=8, blocksize=0, splitmode=3,
-        filters=b"\0\0\0\0\0\x01".as_slice(), filters_meta=b"\0\0\0\0\0\0".as_slice(), use_dict=false, nthreads=1, hooks=None))]
+        filters=b"\0\0\0\0\0\x01".as_slice(), filters_meta=b"\0\0\0\0\0\0".as_slice(), use_dict=false, blosc1=false, nthreads=1, hooks=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -48,6 +48,7 @@ impl EncodeParams {
         filters: &[u8],
         filters_meta: &[u8],
         use_dict: bool,
+        blosc1: bool,
         nthreads: i64,
         hooks: Option<Py<Hooks>>,
     ) -> PyResult<Self> {
@@ -61,6 +62,7 @@ impl EncodeParams {
             filters: six("filters", filters)?,
             filters_meta: six("filters_meta", filters_meta)?,
             use_dict,
+            blosc1,
             nthreads: size("nthreads", "at least 1", nthreads)?.max(1),
         };
         let session = hooks.as_ref().map(|hooks| Session::new(hooks.get()));

@@ -39,6 +39,8 @@ pub const MAX_BLOCKSIZE: usize = 536_866_816;
 pub const MAX_TYPESIZE: usize = 536_866_816;
 /// Slots of the filter pipeline.
 pub const MAX_FILTERS: usize = 6;
+/// The version of Blosc1, always with a short header.
+pub const VERSION_BLOSC1: u8 = 2;
 /// The version that ordinary chunks are written with.
 pub const VERSION_STABLE: u8 = 5;
 /// The version of chunks with variable-length blocks, the newest there is.
@@ -383,7 +385,7 @@ impl Header {
         }
     }
 
-    /// Write an extended header.
+    /// The bytes of an extended header; a short one is their first 16.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; EXTENDED_HEADER_LENGTH] {
         let mut raw = [0; EXTENDED_HEADER_LENGTH];

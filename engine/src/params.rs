@@ -4,7 +4,7 @@
 
 use crate::codecs::{self, Codec};
 use crate::error::{Error, Result};
-use crate::filters::{self, Pipeline};
+use crate::filters::{self, BitshuffleRule, Pipeline};
 use crate::header::{MAX_BLOCKSIZE, MAX_TYPESIZE};
 use crate::user::User;
 
@@ -27,6 +27,9 @@ pub const MAX_AUTO_STREAMS: usize = 16;
 /// Least bytes of a stream that `Auto` makes.
 pub const MIN_AUTO_STREAM: usize = 32;
 
+/// Least bytes of a stream in a chunk of Blosc1.
+pub const MIN_BLOSC1_STREAM: usize = 128;
+
 /// Raw parameters, as the caller gives them.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodeOptions {
@@ -48,6 +51,8 @@ pub struct EncodeOptions {
     pub filters_meta: [u8; 6],
     /// Whether to train and use a dictionary.
     pub use_dict: bool,
+    /// Write a chunk of Blosc1: a short header, no special values, at most one (bit)shuffle in the last slot.
+    pub blosc1: bool,
     /// Threads to use at most.
     pub nthreads: usize,
 }
@@ -109,12 +114,17 @@ impl EncodeParams {
                 found: 1,
             });
         }
+        if options.blosc1 {
+            check_blosc1(&options, compressor)?;
+        }
         let typesize = stored_typesize(options.typesize);
+        let rule = if options.blosc1 { BitshuffleRule::Version2 } else { BitshuffleRule::Current };
         let pipeline = Pipeline::for_writing(
             options.filters,
             options.filters_meta,
             typesize.into(),
             Some(options.typesize),
+            rule,
             user.map(User::filters),
         )?;
         Ok(Self { options, compressor, splitmode, pipeline })
@@ -145,7 +155,11 @@ impl EncodeParams {
     /// Into how many streams a full block of a chunk is split.
     pub(crate) fn nstreams(&self, blocksize: usize) -> usize {
         let typesize = usize::from(stored_typesize(self.options.typesize));
-        let whole = blocksize > 0 && blocksize.is_multiple_of(typesize);
+        let mut whole = blocksize > 0 && blocksize.is_multiple_of(typesize);
+        if self.options.blosc1 {
+            // Its readers go by this, whatever the flag says.
+            whole &= typesize <= MAX_AUTO_STREAMS && blocksize / typesize >= MIN_BLOSC1_STREAM;
+        }
         if whole && self.splits(typesize, blocksize) { typesize } else { 1 }
     }
 
@@ -178,6 +192,27 @@ impl EncodeParams {
         let blocksize = blocksize.min(nbytes);
         if blocksize > typesize { blocksize - blocksize % typesize } else { blocksize.max(1) }
     }
+}
+
+/// What the short header of Blosc1 cannot say is refused.
+fn check_blosc1(options: &EncodeOptions, compressor: Compressor) -> Result<()> {
+    if compressor == Compressor::User {
+        return Err(argument("codec", "a codec of Blosc1 (0, 1, 2, 4 or 5)", options.codec.into()));
+    }
+    if options.use_dict {
+        return Err(argument("use_dict", "no dictionary in a chunk of Blosc1", 1));
+    }
+    let [first @ .., last] = options.filters;
+    let known = [filters::NOFILTER, filters::SHUFFLE, filters::BITSHUFFLE];
+    if let Some(&other) =
+        first.iter().find(|&&id| id != filters::NOFILTER).or(Some(&last).filter(|id| !known.contains(id)))
+    {
+        return Err(argument("filters", "SHUFFLE or BITSHUFFLE in the last slot of a chunk of Blosc1", other.into()));
+    }
+    if let Some(&meta) = options.filters_meta.iter().find(|&&meta| meta != 0) {
+        return Err(argument("filters_meta", "0 in a chunk of Blosc1", meta.into()));
+    }
+    Ok(())
 }
 
 /// The item size that a chunk's header records.

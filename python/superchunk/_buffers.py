@@ -6,18 +6,22 @@ Source: the buffer protocol; NumPy dates and structured items have formats that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from superchunk.exceptions import ArgumentError
 from superchunk.params import MAX_BUFFERSIZE
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-__all__ = ["byte_view", "check_buffersize", "writable_view"]
+AnyBuffer: TypeAlias = "Buffer | NDArray[Any]"
+"""An object with the buffer protocol; NumPy says so of its arrays from Python 3.12 only."""
+
+__all__ = ["AnyBuffer", "byte_view", "check_buffersize", "writable_view"]
 
 
-def byte_view(data: Buffer, name: str = "data") -> memoryview:
+def byte_view(data: AnyBuffer, name: str = "data") -> memoryview:
     """Return the bytes of `data`, without a copy.
 
     Raises
@@ -29,7 +33,7 @@ def byte_view(data: Buffer, name: str = "data") -> memoryview:
 
     """
     try:
-        view = memoryview(data)
+        view = memoryview(cast("Buffer", data))
     except ValueError:  # a NumPy dtype without a buffer format, such as dates
         return _bytes_of_array(data, name)
     if not view.c_contiguous:
@@ -43,17 +47,17 @@ def byte_view(data: Buffer, name: str = "data") -> memoryview:
         return _bytes_of_array(data, name)
 
 
-def _bytes_of_array(data: Buffer, name: str) -> memoryview:
+def _bytes_of_array(data: AnyBuffer, name: str) -> memoryview:
     import numpy as np  # noqa: PLC0415  (only odd buffers come here)
 
     try:
-        return np.frombuffer(data, dtype=np.uint8).data  # type: ignore[call-overload, no-any-return]  # any buffer will do
+        return np.frombuffer(cast("bytes", data), dtype=np.uint8).data
     except ValueError as error:
         msg = f"{name}: expected a C-contiguous buffer: {error}"
         raise ValueError(msg) from None
 
 
-def writable_view(data: Buffer, name: str) -> memoryview:
+def writable_view(data: AnyBuffer, name: str) -> memoryview:
     """Return the bytes of `data` to write into.
 
     Raises

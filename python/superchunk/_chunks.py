@@ -18,16 +18,15 @@ from superchunk._buffers import byte_view, check_buffersize, writable_view
 from superchunk._plan import chunk_start
 from superchunk._special import special_item
 from superchunk._user import hooks_for
-from superchunk._writing import Encoder
+from superchunk._writing import Encoder, insert_groups
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError, TruncatedError
 from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, SpecialValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from typing_extensions import Buffer
-
     from superchunk._blockfuncs import BlockFunction
+    from superchunk._buffers import AnyBuffer
     from superchunk._handle import Handle
     from superchunk._special import FillValue
     from superchunk.meta import Meta, VlMeta
@@ -91,7 +90,7 @@ class ChunkCalls:
         self._meta = None
         self._vlmeta = None
 
-    def _compress(self, data: Buffer, at: int) -> bytes:
+    def _compress(self, data: AnyBuffer, at: int) -> bytes:
         """Return `data`, which will begin at byte `at` of the container, as a chunk."""
         view = byte_view(data)
         check_buffersize(view.nbytes, "data")
@@ -100,7 +99,7 @@ class ChunkCalls:
             raise ValueError(msg)
         return self._encoder.chunk(view, at)
 
-    def _complete(self, chunk: Buffer) -> bytes:
+    def _complete(self, chunk: AnyBuffer) -> bytes:
         """Return a chunk from outside, checked and cut to its size, as a frame can hold it."""
         view = byte_view(chunk, "chunk")
         if view.nbytes < MIN_HEADER_LENGTH:
@@ -118,7 +117,7 @@ class ChunkCalls:
 
     # Adding, replacing, removing.
 
-    def append_data(self, data: Buffer) -> int:
+    def append_data(self, data: AnyBuffer) -> int:
         """Compress `data` into a chunk at the end.
 
         Parameters
@@ -143,7 +142,7 @@ class ChunkCalls:
         store.insert(store.nchunks, [self._compress(data, store.nbytes)])
         return store.nchunks
 
-    def insert_data(self, nchunk: int, data: Buffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
+    def insert_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
         """Compress `data` into a chunk before chunk `nchunk`; the number of chunks appends.
 
         `copy` is taken for compatibility. Returns the new number of chunks.
@@ -162,7 +161,7 @@ class ChunkCalls:
         store.insert(number, [self._compress(data, chunk_start(store, number))])
         return store.nchunks
 
-    def update_data(self, nchunk: int, data: Buffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
+    def update_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
         """Compress `data` in the place of chunk `nchunk`.
 
         `copy` is taken for compatibility. Returns the number of chunks; on an empty
@@ -184,7 +183,7 @@ class ChunkCalls:
         store.replace(number, self._compress(data, chunk_start(store, number)))
         return store.nchunks
 
-    def append_chunk(self, chunk: Buffer) -> int:
+    def append_chunk(self, chunk: AnyBuffer) -> int:
         """Add a compressed chunk at the end and return the new number of chunks.
 
         Raises
@@ -199,7 +198,7 @@ class ChunkCalls:
         store.insert(store.nchunks, [self._complete(chunk)])
         return store.nchunks
 
-    def insert_chunk(self, nchunk: int, chunk: Buffer) -> int:
+    def insert_chunk(self, nchunk: int, chunk: AnyBuffer) -> int:
         """Put a compressed chunk before chunk `nchunk` and return the new number of chunks.
 
         Raises
@@ -215,7 +214,7 @@ class ChunkCalls:
         store.insert(number, [self._complete(chunk)])
         return store.nchunks
 
-    def update_chunk(self, nchunk: int, chunk: Buffer) -> int:
+    def update_chunk(self, nchunk: int, chunk: AnyBuffer) -> int:
         """Put a compressed chunk in the place of chunk `nchunk` and return the number of chunks.
 
         Raises
@@ -322,8 +321,32 @@ class ChunkCalls:
         if nbytes and not store.chunksize:
             msg = "fill_special: expected a SChunk with a chunk size, got one of chunks of any size"
             raise ArgumentError(msg)
-        store.fill_special(kind, nbytes, item)
+        straddling = nbytes > 0 and store.chunksize % self._typesize != 0
+        if straddling and kind == SpecialValue.NAN.value:
+            msg = f"fill_special: NaN needs a chunksize of whole items, got {store.chunksize} bytes"
+            raise ArgumentError(msg)
+        if item is not None and nbytes and (straddling or self._typesize > MAX_HEADER_TYPESIZE):
+            self._fill_plainly(store, item, nbytes)
+        else:
+            store.fill_special(kind, nbytes, item)
         return store.nchunks
+
+    def _fill_plainly(self, store: ChunkStore, item: bytes, nbytes: int) -> None:
+        """Fill an empty store with an item that a special chunk cannot name."""
+        step, typesize = store.chunksize, len(item)
+        tiled = memoryview(item * (step // typesize + 2))
+        compressed: dict[tuple[int, int], bytes] = {}
+
+        def chunks() -> Iterator[bytes]:
+            for low in range(0, nbytes, step):
+                key = low % typesize, min(step, nbytes - low)
+                if key not in compressed:
+                    content = tiled[key[0] : key[0] + key[1]]
+                    compressed[key] = _engine.compress(content, self._encoder.params)
+                yield compressed[key]
+
+        with store.batch():
+            insert_groups(store, chunks())
 
     def update_special(self, nchunk: int, special_value: SpecialValue, value: FillValue | None = None) -> int:
         """Replace chunk `nchunk` by one value, as many items as it had.
@@ -358,7 +381,7 @@ class ChunkCalls:
 
     # Looking at chunks.
 
-    def decompress_chunk(self, nchunk: int, dst: Buffer | None = None) -> bytes | None:
+    def decompress_chunk(self, nchunk: int, dst: AnyBuffer | None = None) -> bytes | None:
         """Return the content of chunk `nchunk`, or fill the front of `dst` and return None.
 
         Raises
@@ -470,7 +493,7 @@ class ChunkCalls:
 
     # Variable-length blocks.
 
-    def append_vlblocks(self, blocks: Sequence[Buffer]) -> int:
+    def append_vlblocks(self, blocks: Sequence[AnyBuffer]) -> int:
         """Compress each buffer as a block of its own, all as one chunk at the end.
 
         Parameters

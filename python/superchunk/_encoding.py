@@ -3,7 +3,7 @@
 The one place where the user's words (a short list of filters, a negative meta, an
 item of 1000 bytes) become the six slots and bytes of the format.
 
-Source: docs/format/chunk.md, "Filter pipeline"; docs/format/cframe.md, "Header".
+Source: docs/format/filters.md; docs/format/cframe.md, "Header".
 """
 
 from __future__ import annotations

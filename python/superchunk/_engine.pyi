@@ -52,6 +52,8 @@ class ChunkInfo:
 class EncodeParams:
     """How to compress, checked once. Immutable.
 
+    With `blosc1` chunks are those of Blosc1, with a header of 16 bytes.
+
     Raises ValueError naming the argument and its range, and UnsupportedError for
     a codec or filter that is not built in.
     """
@@ -68,6 +70,7 @@ class EncodeParams:
         filters: bytes = b"\0\0\0\0\0\1",
         filters_meta: bytes = b"\0\0\0\0\0\0",
         use_dict: bool = False,
+        blosc1: bool = False,
         nthreads: int = 1,
         hooks: Hooks | None = None,
     ) -> EncodeParams: ...

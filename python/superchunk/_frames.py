@@ -20,8 +20,7 @@ from superchunk.storage.cframe import read_cframe
 if TYPE_CHECKING:
     import os
 
-    from typing_extensions import Buffer
-
+    from superchunk._buffers import AnyBuffer
     from superchunk._handle import Deserialize
     from superchunk.params import CParams, CParamsDict, DParams, DParamsDict
 
@@ -144,7 +143,7 @@ def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> SCh
         return schunk.copy(contiguous=True)
 
 
-def schunk_from_cframe(cframe: Buffer, copy: bool = False, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
     """Return a SChunk on a contiguous frame in memory.
 
     Parameters
@@ -171,7 +170,7 @@ def schunk_from_cframe(cframe: Buffer, copy: bool = False, deserialize: Deserial
     return SChunk._of_handle(Handle(store, contiguous=True, deserialize=wanted))  # noqa: SLF001
 
 
-def from_cframe(cframe: Buffer, copy: bool = True, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
     """Return what a contiguous frame in memory holds; see `schunk_from_cframe`.
 
     In this version that is a SChunk, also when it holds an array.

@@ -63,6 +63,7 @@ class FunctionCalls(ItemCalls):
         1
         >>> np.frombuffer(s[:], np.int64).tolist()
         [0, 2, 4, 6, 8]
+        >>> s.remove_prefilter("double")
 
         """
         nthreads = self._encoder.cparams.nthreads

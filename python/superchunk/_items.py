@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import DTypeLike, NDArray
-    from typing_extensions import Buffer
 
+    from superchunk._buffers import AnyBuffer
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["ItemCalls"]
@@ -75,7 +75,7 @@ class ItemCalls(ChunkCalls):
             stop = start + 1
         return self._read(store, start * typesize, stop * typesize, None) or b""
 
-    def get_slice(self, start: int = 0, stop: int | None = None, out: Buffer | None = None) -> bytes | None:
+    def get_slice(self, start: int = 0, stop: int | None = None, out: AnyBuffer | None = None) -> bytes | None:
         """Return items ``start:stop``, or put them at the front of `out`.
 
         Parameters
@@ -107,7 +107,7 @@ class ItemCalls(ChunkCalls):
             raise ValueError(msg)
         return self._read(store, low, high, view)
 
-    def __setitem__(self, key: SupportsIndex | slice, value: Buffer) -> None:
+    def __setitem__(self, key: SupportsIndex | slice, value: AnyBuffer) -> None:
         """Overwrite items; a slice whose end is past the last item makes the SChunk grow.
 
         Of more data than the slice takes, the rest is ignored.
@@ -133,7 +133,7 @@ class ItemCalls(ChunkCalls):
         number = _item_number(key, len(self))
         self._overwrite(number, number + 1, value)
 
-    def set_slice(self, value: Buffer, start: int = 0, stop: int | None = None) -> None:
+    def set_slice(self, value: AnyBuffer, start: int = 0, stop: int | None = None) -> None:
         """Overwrite items ``start:stop``; the same as ``s[start:stop] = value``.
 
         Raises
@@ -144,7 +144,7 @@ class ItemCalls(ChunkCalls):
         """
         self._overwrite(start, stop, value)
 
-    def _overwrite(self, start: SupportsIndex | None, stop: SupportsIndex | None, value: Buffer) -> None:
+    def _overwrite(self, start: SupportsIndex | None, stop: SupportsIndex | None, value: AnyBuffer) -> None:
         store = self._handle.writing()
         nitems = store.nbytes // self._typesize
         first = 0 if start is None else operator.index(start)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["hooks_for", "is_user_id", "register_codec", "register_filter", "ucodecs_registry", "ufilters_registry"]
 
-UserFunction: TypeAlias = "Callable[[NDArray[np.uint8], NDArray[np.uint8], int, SChunk | None], Any]"
+UserFunction: TypeAlias = "Callable[[NDArray[np.uint8], NDArray[np.uint8], int, Any], Any]"
 
 ucodecs_registry: Final[dict[int, tuple[str, UserFunction, UserFunction]]] = {}
 """Codec id -> (name, encoder, decoder)."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import weakref
     from collections.abc import Iterable, Iterator, Sequence
 
-    from typing_extensions import Buffer
-
     from superchunk._blockfuncs import BlockFunction
     from superchunk.params import CParams
     from superchunk.schunk import SChunk
@@ -109,7 +107,7 @@ class Encoder:
         """Return `data` as a chunk, past the prefilter."""
         return _engine.compress(data, self.params)
 
-    def vlblocks(self, blocks: Sequence[Buffer]) -> bytes:
+    def vlblocks(self, blocks: Sequence[memoryview | bytes]) -> bytes:
         """Return a chunk with one block for each buffer."""
         return _engine.compress_vlblocks(blocks, self.params)
 

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Literal, Unpack
 
-    from typing_extensions import Buffer
-
+    from superchunk._buffers import AnyBuffer
     from superchunk.params import CParamsDict, DParamsDict
 
 __all__ = [
@@ -90,7 +89,7 @@ _state = _Globals()
 
 
 def compress(
-    src: Buffer,
+    src: AnyBuffer,
     typesize: int | None = 8,
     clevel: int = 1,
     filter: Filter = Filter.SHUFFLE,  # noqa: A002  (the name users know)
@@ -180,7 +179,7 @@ def _params_of_compress(
     )
 
 
-def _chunk_view(src: Buffer, name: str = "src") -> memoryview:
+def _chunk_view(src: AnyBuffer, name: str = "src") -> memoryview:
     """Return the bytes of a chunk, which are at least a header's."""
     view = byte_view(src, name)
     if view.nbytes < MIN_HEADER_LENGTH:
@@ -188,7 +187,7 @@ def _chunk_view(src: Buffer, name: str = "src") -> memoryview:
     return view
 
 
-def _decompress_into(view: memoryview, dst: Buffer, nthreads: int) -> None:
+def _decompress_into(view: memoryview, dst: AnyBuffer, nthreads: int) -> None:
     """Fill the front of `dst` with the content of a chunk."""
     out = writable_view(dst, "dst")
     nbytes = _engine.describe(view).nbytes
@@ -203,12 +202,12 @@ def _decompress_into(view: memoryview, dst: Buffer, nthreads: int) -> None:
 
 
 @overload
-def decompress(src: Buffer, dst: None = None, as_bytearray: Literal[False] = False) -> bytes: ...  # noqa: FBT002
+def decompress(src: AnyBuffer, dst: None = None, as_bytearray: Literal[False] = False) -> bytes: ...  # noqa: FBT002
 @overload
-def decompress(src: Buffer, dst: None = None, as_bytearray: bool = False) -> bytes | bytearray: ...  # noqa: FBT001, FBT002
+def decompress(src: AnyBuffer, dst: None = None, as_bytearray: bool = False) -> bytes | bytearray: ...  # noqa: FBT001, FBT002
 @overload
-def decompress(src: Buffer, dst: Buffer, as_bytearray: bool = False) -> None: ...  # noqa: FBT001, FBT002
-def decompress(src: Buffer, dst: Buffer | None = None, as_bytearray: bool = False) -> bytes | bytearray | None:  # noqa: FBT001, FBT002
+def decompress(src: AnyBuffer, dst: AnyBuffer, as_bytearray: bool = False) -> None: ...  # noqa: FBT001, FBT002
+def decompress(src: AnyBuffer, dst: AnyBuffer | None = None, as_bytearray: bool = False) -> bytes | bytearray | None:  # noqa: FBT001, FBT002
     """Decompress one chunk.
 
     Parameters
@@ -244,7 +243,7 @@ def decompress(src: Buffer, dst: Buffer | None = None, as_bytearray: bool = Fals
     return _engine.decompress(view, nthreads=default_nthreads())
 
 
-def compress2(src: Buffer, *, cparams: CParams | CParamsDict | None = None, **kwargs: Unpack[CParamsDict]) -> bytes:
+def compress2(src: AnyBuffer, *, cparams: CParams | CParamsDict | None = None, **kwargs: Unpack[CParamsDict]) -> bytes:
     """Compress a buffer into one chunk, with every choice open.
 
     Parameters
@@ -312,15 +311,15 @@ def _refuse_both(name: str, kwargs: Mapping[str, object]) -> None:
 
 @overload
 def decompress2(
-    src: Buffer, dst: None = None, *, dparams: DParams | DParamsDict | None = None, **kwargs: Unpack[DParamsDict]
+    src: AnyBuffer, dst: None = None, *, dparams: DParams | DParamsDict | None = None, **kwargs: Unpack[DParamsDict]
 ) -> bytes: ...
 @overload
 def decompress2(
-    src: Buffer, dst: Buffer, *, dparams: DParams | DParamsDict | None = None, **kwargs: Unpack[DParamsDict]
+    src: AnyBuffer, dst: AnyBuffer, *, dparams: DParams | DParamsDict | None = None, **kwargs: Unpack[DParamsDict]
 ) -> None: ...
 def decompress2(
-    src: Buffer,
-    dst: Buffer | None = None,
+    src: AnyBuffer,
+    dst: AnyBuffer | None = None,
     *,
     dparams: DParams | DParamsDict | None = None,
     **kwargs: Unpack[DParamsDict],
@@ -359,7 +358,7 @@ def decompress2(
     return None
 
 
-def get_cbuffer_sizes(src: Buffer) -> tuple[int, int, int]:
+def get_cbuffer_sizes(src: AnyBuffer) -> tuple[int, int, int]:
     """Return ``(nbytes, cbytes, blocksize)`` of a chunk, in bytes.
 
     The header is enough: what `SChunk.get_lazychunk` returns will do.
@@ -383,7 +382,7 @@ def get_cbuffer_sizes(src: Buffer) -> tuple[int, int, int]:
     return info.nbytes, info.cbytes, info.blocksize
 
 
-def get_clib(chunk: Buffer) -> str:
+def get_clib(chunk: AnyBuffer) -> str:
     """Return the library that compressed a chunk: BloscLZ, LZ4, Zlib or Zstd.
 
     Raises

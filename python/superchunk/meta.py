@@ -16,14 +16,14 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
 from superchunk import _engine
+from superchunk._buffers import byte_view
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError
 from superchunk.frame import values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from typing_extensions import Buffer
-
+    from superchunk._buffers import AnyBuffer
     from superchunk._handle import Handle
 
 __all__ = ["MAX_META", "MAX_NAME_LEN", "MAX_VLMETA", "MAX_VLMETA_FRAME", "Meta", "VlMeta"]
@@ -135,7 +135,7 @@ class Meta(Mapping[str, Any]):
             msg = f"meta: no metalayer {name!r}, there are {sorted(layers)}"
             raise MetalayerKeyError(msg) from None
 
-    def set_raw(self, name: str | bytes, content: Buffer) -> None:
+    def set_raw(self, name: str | bytes, content: AnyBuffer) -> None:
         """Replace the bytes of a metalayer by as many others, in place.
 
         Raises
@@ -150,7 +150,7 @@ class Meta(Mapping[str, Any]):
         """
         store = self._handle.writing()
         old = self.raw(name)
-        new = bytes(content)
+        new = bytes(byte_view(content, "content"))
         if len(new) != len(old):
             msg = f"meta[{name!r}]: expected {len(old)} bytes packed, its length cannot change, got {len(new)}"
             raise MetalayerValueError(msg)
@@ -290,7 +290,7 @@ class VlMeta(MutableMapping[str, Any]):
             raise MetalayerValueError(msg)
         return _engine.decompress(chunk)
 
-    def set_raw(self, name: str | bytes, content: Buffer) -> None:
+    def set_raw(self, name: str | bytes, content: AnyBuffer) -> None:
         """Store bytes that are packed already, under a new or an old name.
 
         Raises
@@ -390,9 +390,9 @@ def _earned(cbytes: int) -> int:
     return _TRUSTED_NBYTES + _TRUSTED_RATIO * cbytes
 
 
-def _compressed(content: Buffer) -> bytes:
+def _compressed(content: AnyBuffer) -> bytes:
     """Return a value as the chunk that goes into the trailer."""
-    raw = bytes(content)
+    raw = bytes(byte_view(content, "content"))
     chunk = _engine.compress(raw, _engine.EncodeParams(codec=5, clevel=5, typesize=1))
     if len(raw) > _earned(len(chunk)):  # what we write, we must be willing to read
         chunk = _engine.compress(raw, _engine.EncodeParams(codec=5, clevel=0, typesize=1))

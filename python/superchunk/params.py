@@ -8,7 +8,7 @@ reported where it stands and not at the first chunk. They are frozen: a change i
 Compresses nothing and opens nothing; what `Storage.mode` means to a file is
 decided in `superchunk._opening`.
 
-Source: docs/format/chunk.md for the numbers of codecs, filters and split modes.
+Source: docs/format/codecs.md, "Numbers"; docs/format/filters.md; docs/format/chunk.md, "The split rule".
 """
 
 from __future__ import annotations

@@ -57,8 +57,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
-    from typing_extensions import Buffer
-
+    from superchunk._buffers import AnyBuffer
     from superchunk._handle import Handle
     from superchunk.params import CParamsDict, DParamsDict, StorageDict
     from superchunk.storage.base import ChunkStore
@@ -132,7 +131,7 @@ class SChunk(FunctionCalls):
     def __init__(
         self,
         chunksize: int | None = None,
-        data: Buffer | None = None,
+        data: AnyBuffer | None = None,
         *,
         cparams: CParams | CParamsDict | None = None,
         dparams: DParams | DParamsDict | None = None,

@@ -18,10 +18,10 @@ use crate::chunk::{MAX_DICT, resize};
 use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, train_dictionary};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
-use crate::filters::Scratch;
+use crate::filters::{self, Scratch};
 use crate::header::{
-    EXTENDED_HEADER_LENGTH, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG2_USEDICT, Header,
-    MAX_BUFFERSIZE, Special, VERSION_STABLE,
+    EXTENDED_HEADER_LENGTH, FLAG_BITSHUFFLE, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG_SHUFFLE,
+    FLAG2_USEDICT, Header, MAX_BUFFERSIZE, Special, VERSION_BLOSC1, VERSION_STABLE,
 };
 use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
 use crate::pool;
@@ -80,16 +80,15 @@ struct Job<'a> {
 /// what the codecs and filters of the user say.
 pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &mut [u8]) -> Result<usize> {
     check_length(src.len())?;
-    let capacity = src.len() + MAX_OVERHEAD;
+    let options = &params.options;
+    let blocksize = params.blocksize_for(src.len());
+    let mut header = header_for(options, src.len(), blocksize);
+    let capacity = src.len() + header.len();
     let available = out.len();
     let Some(out) = out.get_mut(..capacity) else {
         return Err(Error::Destination { needed: capacity as u64, got: available as u64 });
     };
-    let options = &params.options;
-    let blocksize = params.blocksize_for(src.len());
-    let mut header = header_for(options, src.len(), blocksize);
     if src.len() < MIN_BUFFERSIZE || options.clevel == 0 {
-        header.flags = FLAG_EXTENDED | FLAG_MEMCPYED;
         return Ok(store(src, header, out));
     }
     let nblocks = src.len().div_ceil(blocksize);
@@ -100,7 +99,8 @@ pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &
         | if nstreams == 1 { FLAG_DONT_SPLIT } else { 0 };
     let mut job =
         Job { src, params, user, blocksize, nstreams, dict: None, encoders: Mutex::default(), isa: Isa::detect() };
-    let mut start = EXTENDED_HEADER_LENGTH + 4 * nblocks;
+    let table_end = header.len() + 4 * nblocks;
+    let mut start = table_end;
     if start >= capacity {
         return Ok(store(src, header, out));
     }
@@ -115,11 +115,11 @@ pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &
         if job.dict.is_some() {
             header.blosc2_flags |= FLAG2_USEDICT;
         } else {
-            start = EXTENDED_HEADER_LENGTH + 4 * nblocks;
+            start = table_end;
         }
     }
-    let ends = job.encode_blocks(nblocks, start, out)?;
-    let Some(length) = ends else {
+    let output = Output { out, table: header.len(), end: start, next: 0, early: BTreeMap::new(), full: false };
+    let Some(length) = job.encode_blocks(nblocks, output)? else {
         header.blosc2_flags &= !FLAG2_USEDICT;
         return Ok(store(src, header, out));
     };
@@ -128,15 +128,19 @@ pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &
         && length == start + 4 * nstreams_total
         && out[start..length].iter().all(|&byte| byte == 0)
         && params.zeros_stay_zeros()
+        && !options.blosc1
     {
         header.blosc2_flags |= (Special::Zero as u8) << 4;
-        header.cbytes = u32_of(EXTENDED_HEADER_LENGTH);
-        out[..EXTENDED_HEADER_LENGTH].copy_from_slice(&header.to_bytes());
-        return Ok(EXTENDED_HEADER_LENGTH);
+        return Ok(finish(header, header.len(), out));
     }
+    Ok(finish(header, length, out))
+}
+
+/// Write the header of a chunk that has `length` bytes, and return that.
+fn finish(mut header: Header, length: usize, out: &mut [u8]) -> usize {
     header.cbytes = u32_of(length);
-    out[..EXTENDED_HEADER_LENGTH].copy_from_slice(&header.to_bytes());
-    Ok(length)
+    out[..header.len()].copy_from_slice(&header.to_bytes()[..header.len()]);
+    length
 }
 
 fn check_length(nbytes: usize) -> Result<()> {
@@ -158,10 +162,16 @@ fn format_bits(params: &EncodeParams) -> u8 {
 }
 
 fn header_for(options: &EncodeOptions, nbytes: usize, blocksize: usize) -> Header {
+    let (version, flags) = match (options.blosc1, options.filters[5]) {
+        (false, _) => (VERSION_STABLE, FLAG_EXTENDED),
+        (true, filters::SHUFFLE) => (VERSION_BLOSC1, FLAG_SHUFFLE),
+        (true, filters::BITSHUFFLE) => (VERSION_BLOSC1, FLAG_BITSHUFFLE),
+        (true, _) => (VERSION_BLOSC1, 0),
+    };
     Header {
-        version: VERSION_STABLE,
+        version,
         versionlz: 1,
-        flags: FLAG_EXTENDED,
+        flags,
         typesize: stored_typesize(options.typesize),
         nbytes: u32_of(nbytes),
         blocksize: u32_of(blocksize),
@@ -178,11 +188,9 @@ fn header_for(options: &EncodeOptions, nbytes: usize, blocksize: usize) -> Heade
 /// Write `src` as it is.
 fn store(src: &[u8], mut header: Header, out: &mut [u8]) -> usize {
     header.flags |= FLAG_MEMCPYED;
-    header.cbytes = u32_of(EXTENDED_HEADER_LENGTH + src.len());
-    let (head, body) = out.split_at_mut(EXTENDED_HEADER_LENGTH);
-    head.copy_from_slice(&header.to_bytes());
-    body[..src.len()].copy_from_slice(src);
-    EXTENDED_HEADER_LENGTH + src.len()
+    let length = header.len() + src.len();
+    out[header.len()..length].copy_from_slice(src);
+    finish(header, length, out)
 }
 
 /// Sizes here were checked against the format's limit, which is below 2^31.
@@ -197,6 +205,8 @@ fn le32(size: usize) -> [u8; 4] {
 /// Where blocks are put down in index order, whichever order they come in.
 struct Output<'o> {
     out: &'o mut [u8],
+    /// Where the block table stands.
+    table: usize,
     /// End of what is there already.
     end: usize,
     /// The block that comes next.
@@ -233,7 +243,7 @@ impl Output<'_> {
 
     /// Write the table's entry for the block that comes next.
     fn record(&mut self) {
-        let at = EXTENDED_HEADER_LENGTH + 4 * self.next;
+        let at = self.table + 4 * self.next;
         self.out[at..at + 4].copy_from_slice(&le32(self.end));
     }
 }
@@ -255,10 +265,9 @@ impl Job<'_> {
         if block.len() == self.blocksize { self.nstreams } else { 1 }
     }
 
-    /// Compress all blocks behind `start` and fill the table. Returns the end, or None if it does not pay.
-    fn encode_blocks(&self, nblocks: usize, start: usize, out: &mut [u8]) -> Result<Option<usize>> {
+    /// Compress all blocks and fill the table. Returns the end, or None if it does not pay.
+    fn encode_blocks(&self, nblocks: usize, mut output: Output<'_>) -> Result<Option<usize>> {
         let nthreads = self.params.options.nthreads;
-        let mut output = Output { out, end: start, next: 0, early: BTreeMap::new(), full: false };
         if nthreads <= 1 || nblocks == 1 || self.user.is_some() || self.src.len() <= SERIAL {
             with_worker(|worker| {
                 while output.next < nblocks && !output.full {
@@ -339,7 +348,8 @@ impl Job<'_> {
         encoder: &mut Option<(Codec, u8, Encoder)>,
     ) -> Result<usize> {
         let (csize, body) = out.split_at_mut(4);
-        if let Some(value) = run_of(stream) {
+        // Blosc1 knows no runs.
+        if let Some(value) = run_of(stream).filter(|_| !self.params.options.blosc1) {
             csize.copy_from_slice(&(-i32::from(value)).to_le_bytes());
             if value == 0 {
                 return Ok(4);

@@ -49,6 +49,7 @@ pub fn special_chunk(
         filters: [0; 6],
         filters_meta: [0; 6],
         use_dict: false,
+        blosc1: false,
         nthreads: 1,
     };
     let params = EncodeParams::new(options, None)?;

@@ -175,6 +175,7 @@ impl Pipeline {
         metas: [u8; 6],
         typesize: usize,
         itemsize: Option<usize>,
+        rule: BitshuffleRule,
         user: Option<&dyn UserFilter>,
     ) -> Result<Self> {
         let typesize = typesize.max(1);
@@ -186,7 +187,7 @@ impl Pipeline {
                 NOFILTER => continue,
                 _ if user.is_some_and(|user| user.has(id)) => steps.push(Step::User { id, meta }),
                 SHUFFLE => steps.extend(shuffle_step(meta, typesize)),
-                BITSHUFFLE => steps.push(Step::Bitshuffle { typesize, rule: BitshuffleRule::Current }),
+                BITSHUFFLE => steps.push(Step::Bitshuffle { typesize, rule }),
                 DELTA if nfilters > 0 => {
                     return Err(bad_slot("filters", "DELTA only as the first filter".into(), DELTA));
                 }
@@ -384,7 +385,7 @@ mod tests {
             }
             let block0 = sample(len + 7);
             let block: Vec<u8> = sample(len).iter().map(|byte| byte >> 3).collect();
-            let writing = Pipeline::for_writing(ids, metas, typesize, None, None).unwrap();
+            let writing = Pipeline::for_writing(ids, metas, typesize, None, BitshuffleRule::Current, None).unwrap();
             for reference in [None, Some(block0.as_slice())] {
                 let (mut scratch, mut back) = (Scratch::default(), vec![0xAA; len]);
                 let stage = writing.forward(isa, &block, reference, &mut scratch, None).unwrap().to_vec();
@@ -403,25 +404,35 @@ mod tests {
             let ids = [0, 0, 0, 0, id, 0];
             let read = Pipeline::for_reading(ids, [0; 6], 4, None, BitshuffleRule::Current, None);
             assert_eq!(read.map(drop), expected.clone());
-            assert_eq!(Pipeline::for_writing(ids, [0; 6], 4, None, None).map(drop), expected);
+            assert_eq!(Pipeline::for_writing(ids, [0; 6], 4, None, BitshuffleRule::Current, None).map(drop), expected);
         }
     }
 
     #[test]
     fn delta_is_written_as_the_first_filter_only() {
-        let late = Pipeline::for_writing([SHUFFLE, DELTA, 0, 0, 0, 0], [0; 6], 4, None, None);
+        let late = Pipeline::for_writing([SHUFFLE, DELTA, 0, 0, 0, 0], [0; 6], 4, None, BitshuffleRule::Current, None);
         assert!(matches!(late, Err(Error::Argument { name: "filters", .. })));
-        assert!(Pipeline::for_writing([0, DELTA, SHUFFLE, 0, 0, 0], [0; 6], 4, None, None).is_ok());
+        assert!(
+            Pipeline::for_writing([0, DELTA, SHUFFLE, 0, 0, 0], [0; 6], 4, None, BitshuffleRule::Current, None).is_ok()
+        );
     }
 
     #[test]
     fn parameters_out_of_range_are_refused() {
         for (id, meta, typesize) in [(TRUNC_PREC, 0, 4), (TRUNC_PREC, 24, 4), (INT_TRUNC, 9, 1)] {
-            let pipeline = Pipeline::for_writing([id, 0, 0, 0, 0, 0], [meta, 0, 0, 0, 0, 0], typesize, None, None);
+            let pipeline = Pipeline::for_writing(
+                [id, 0, 0, 0, 0, 0],
+                [meta, 0, 0, 0, 0, 0],
+                typesize,
+                None,
+                BitshuffleRule::Current,
+                None,
+            );
             assert!(matches!(pipeline, Err(Error::Argument { name: "filters_meta", .. })), "{id} {meta}");
         }
         for (id, typesize) in [(TRUNC_PREC, 2), (INT_TRUNC, 3)] {
-            let pipeline = Pipeline::for_writing([id, 0, 0, 0, 0, 0], [1; 6], typesize, None, None);
+            let pipeline =
+                Pipeline::for_writing([id, 0, 0, 0, 0, 0], [1; 6], typesize, None, BitshuffleRule::Current, None);
             assert!(matches!(pipeline, Err(Error::Argument { name: "typesize", .. })), "{id}");
         }
     }

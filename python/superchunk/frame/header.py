@@ -29,7 +29,7 @@
 msgpack markers fill the gaps, so integers are big endian. Markers are written and
 not read, as in the reference: only the first ten bytes prove a frame.
 
-Source: docs/format/frame.md, sections 2, 3, 9 and 17.
+Source: docs/format/cframe.md, "Header" and "Reading safely".
 """
 
 from __future__ import annotations

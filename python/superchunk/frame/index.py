@@ -12,7 +12,7 @@ makes an array of them; an index whose entries are all equal stays one number. E
 change is written down in a journal, so that it can be taken back. Does not know
 where chunks lie.
 
-Source: docs/format/frame.md, sections 5, 6 and 17.
+Source: docs/format/cframe.md, "Index chunk" and "Special entries".
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@
 The vlmetalayers of the trailer have a table of the same form; `read_table` and
 `write_table` serve both. Does not know what contents mean.
 
-Source: docs/format/metalayers.md, sections 1, 2 and 6.
+Source: docs/format/metalayers.md, "Fixed metalayers" and "Reading safely".
 """
 
 from __future__ import annotations

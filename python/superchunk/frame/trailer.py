@@ -13,7 +13,7 @@
 
 Contents are carried along as they are, chunk or not. Big endian.
 
-Source: docs/format/frame.md, section 7; docs/format/metalayers.md, section 3.
+Source: docs/format/cframe.md, "Trailer"; docs/format/metalayers.md, "Variable metalayers".
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@
 Extensions belong into vlmetalayers only. Reading trusts nothing: sizes and depth are
 bounded by the input, no text is evaluated, and object arrays are refused.
 
-Source: docs/format/metalayers.md, section 5.
+Source: docs/format/metalayers.md, "Values".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A `ChunkStore` is a list of chunks with two kinds of metalayers and the paramete
 for new chunks. It moves chunks as they are: it never compresses or decodes data, and
 knows nothing about items.
 
-Source: docs/format/frame.md, sections 3 and 13.
+Source: docs/format/cframe.md, "Fields" and "Variable chunk sizes".
 """
 
 from __future__ import annotations
@@ -82,8 +82,6 @@ class Snapshot:
 
     index: Index
     """A copy of the entries: negative ones are special chunks without stored bytes."""
-    limit: int
-    """Stored chunks have entries below this."""
     place: Callable[[int, int], Source]
     """Called with entry and chunk number of a stored chunk; returns where it is."""
     chunksize: int

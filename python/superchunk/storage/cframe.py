@@ -3,7 +3,7 @@
 Written frames are compact: chunks stand in index order, without dead bytes. Reading
 copies nothing: chunks are slices of the buffer, found through its index when asked for.
 
-Source: docs/format/frame.md, sections 9, 12 and 13.
+Source: docs/format/cframe.md, "Canonical bytes" and "Frames elsewhere".
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from superchunk.frame.index import Index, special_entry, special_kind
 from superchunk.frame.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk.frame.trailer import Trailer
 from superchunk.storage.base import Snapshot
+from superchunk.storage.changes import repeated_chunk
 from superchunk.storage.file import storage_error
 from superchunk.storage.loading import parse_frame, settings_of
 from superchunk.storage.memory import MemoryStore
-from superchunk.storage.table import repeated_chunk
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -78,7 +78,7 @@ def read_cframe(buffer: Buffer) -> MemoryStore:
 
     raw = loaded.raw_header
     return MemoryStore.of_snapshot(
-        Snapshot(loaded.index, room, place, header.chunksize),
+        Snapshot(loaded.index, place, header.chunksize),
         settings_of(header),
         nbytes=header.nbytes,
         vlblocks=None if header.nbytes else header.vlblocks,

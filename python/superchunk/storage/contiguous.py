@@ -3,7 +3,7 @@
 A `FrameStore` knows whether it may write and what it has seen; chunks, metalayers and
 commits are the business of the shared `state`.
 
-Source: docs/format/frame.md, sections 11, 12 and 16.
+Source: docs/format/cframe.md, "Commits" and "Concurrency".
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from superchunk.exceptions import (
     ReadOnlyError,
     StorageError,
     SuperchunkError,
+    UnsupportedError,
 )
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
@@ -402,6 +403,6 @@ def _unlink(path: str) -> None:
 
 def _about(error: SuperchunkError, path: str) -> SuperchunkError:
     """Return `error` with the path in front of its message."""
-    if isinstance(error, FormatError) and error.args:
+    if isinstance(error, (FormatError, UnsupportedError)):
         error.args = (f"{path}: {error.args[0]}", *error.args[1:])
     return error

@@ -9,7 +9,7 @@ Reads the header, the trailer, and of the index chunk its header, or all of it w
 it is small; chunks are not touched. Reads bytes through a function, so that files and
 buffers take the same way.
 
-Source: docs/format/frame.md, sections 1, 5, 7, 8 and 17.
+Source: docs/format/cframe.md, "Layout", "Index chunk", "Trailer" and "Reading safely".
 """
 
 from __future__ import annotations

@@ -3,47 +3,53 @@
 The chunks are any sources: bytes of this process, slices of a buffer, or ranges of an
 open file (copy-on-write: changes stay in memory, the file is left alone).
 
-Source: docs/format/frame.md, section 12.
+Source: docs/format/cframe.md, "Frames elsewhere".
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, cast
 
-from superchunk.exceptions import ClosedError
+from superchunk.exceptions import ClosedError, FormatError
 from superchunk.frame.index import Index
 from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
 from superchunk.storage.base import Snapshot
-from superchunk.storage.table import ChunkTable, check_same_length
+from superchunk.storage.changes import MutableChunkTable, check_same_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from superchunk._engine import Source
     from superchunk.storage.base import ChunkStore, FrameSettings
-    from superchunk.storage.table import Mark
+    from superchunk.storage.changes import Mark
 
 __all__ = ["MemoryStore"]
 
 
-class _MemoryTable(ChunkTable):
-    """Chunks of a base, whose entries are below `limit`, and chunks in a list behind."""
+class _MemoryTable(MutableChunkTable):
+    """Chunks of a base, with the base's entries, and own ones in a list.
+
+    Own entries count from a number that no file can guess, so that a damaged entry of
+    the base is never taken for one.
+    """
 
     blobs: list[Source]
     meta: dict[str, bytes]
-    limit: int
+    own: int
     base_place: Callable[[int, int], Source]
 
     def place(self, entry: int, nchunk: int) -> Source:
-        if entry < self.limit:
-            return self.base_place(entry, nchunk)
-        return self.blobs[entry - self.limit]
+        number = entry - self.own
+        if 0 <= number < len(self.blobs):
+            return self.blobs[number]
+        return self.base_place(entry, nchunk)
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
-        first = self.limit + len(self.blobs)
+        first = self.own + len(self.blobs)
         self.blobs.extend(chunks)
         return range(first, first + len(chunks))
 
@@ -59,21 +65,29 @@ class _MemoryTable(ChunkTable):
         super().done(at_once=at_once)
         # Replaced and deleted chunks leave unused places; renumber when they are most.
         if len(self.blobs) > 2 * len(self.index) + 64:
-            limit = self.limit
+            used: list[Source] = []
             entries = self.index.slice(0, len(self.index))
-            blobs = [self.blobs[entry - limit] for entry in entries if entry >= limit]
-            numbers = iter(range(limit, limit + len(blobs)))
-            self.index = Index(next(numbers) if entry >= limit else entry for entry in entries)
-            self.blobs = blobs
+            for nchunk, entry in enumerate(entries):
+                if 0 <= entry - self.own < len(self.blobs):
+                    entries[nchunk] = self.own + len(used)
+                    used.append(self.blobs[entry - self.own])
+            self.index = Index(entries)
+            self.blobs = used
 
     def settled_place(self) -> Callable[[int, int], Source]:
         """Return `place` for the chunks as they are, whatever is changed later."""
-        limit, base_place, blobs = self.limit, self.base_place, self.blobs[:]
+        own, base_place, blobs = self.own, self.base_place, self.blobs[:]
 
         def place(entry: int, nchunk: int) -> Source:
-            return base_place(entry, nchunk) if entry < limit else blobs[entry - limit]
+            number = entry - own
+            return blobs[number] if 0 <= number < len(blobs) else base_place(entry, nchunk)
 
         return place
+
+
+def _nowhere(entry: int, nchunk: int) -> Source:
+    """Refuse an entry of a store without a base."""
+    raise FormatError(f"index entry {nchunk}", at=8 * nchunk, expected="a chunk in memory", found=entry)
 
 
 class MemoryStore:
@@ -115,11 +129,17 @@ class MemoryStore:
         layers = {name: bytes(content) for name, content in (meta or {}).items()}
         write_metalayers(layers)
         table = _MemoryTable(settings, Index(), nbytes=0, chunksize=chunksize, vlblocks=vlblocks, vlmeta={})
-        table.limit, table.base_place = 0, table.place
-        self._setup(table, layers, None)
+        self._setup(table, _nowhere, layers, None)
 
-    def _setup(self, table: _MemoryTable, meta: dict[str, bytes], owner: object) -> None:
-        table.blobs, table.meta = [], meta
+    def _setup(
+        self,
+        table: _MemoryTable,
+        place: Callable[[int, int], Source],
+        meta: dict[str, bytes],
+        owner: object,
+    ) -> None:
+        table.blobs, table.meta, table.base_place = [], meta, place
+        table.own = 2**61 + secrets.randbits(60)
         self._table: _MemoryTable | None = table
         self._lock = threading.RLock()
         self._owner = owner
@@ -158,8 +178,7 @@ class MemoryStore:
             vlblocks=vlblocks,
             vlmeta=vlmeta,
         )
-        table.limit, table.base_place = snapshot.limit, snapshot.place
-        store._setup(table, dict(meta), owner)  # noqa: SLF001 - its own
+        store._setup(table, snapshot.place, dict(meta), owner)  # noqa: SLF001 - its own
         return store
 
     @classmethod
@@ -233,12 +252,7 @@ class MemoryStore:
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
         table = self._open
-        return Snapshot(
-            table.index.copy(),
-            table.limit + len(table.blobs),
-            table.settled_place(),
-            table.fixed_size,
-        )
+        return Snapshot(table.index.copy(), table.settled_place(), table.fixed_size)
 
     def refresh(self) -> bool:
         """Return False: nobody else can change a store in memory."""

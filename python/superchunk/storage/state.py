@@ -15,127 +15,42 @@ A commit costs bytes in proportion to the number of chunks. So a change is commi
 once only while that is at most a tenth of the chunk bytes written since the last commit;
 else it waits. All commits together, the closing one included, then stay below an eighth.
 
-Source: docs/format/frame.md, sections 8, 11, 12 and 13.
+Source: docs/format/cframe.md, "Commits" and "Frames without data".
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from superchunk.exceptions import FormatError, ReadOnlyError, StorageError
+from superchunk.exceptions import ReadOnlyError, StorageError
 from superchunk.frame.header import FIXED_LEN, MAGIC, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import Trailer
-from superchunk.storage.base import Snapshot
+from superchunk.storage.changes import check_same_length
 from superchunk.storage.file import storage_error
-from superchunk.storage.loading import PROBE_LEN, parse_frame, settings_of
-from superchunk.storage.table import ChunkTable, check_same_length
+from superchunk.storage.followed import FollowedFrame
+from superchunk.storage.loading import PROBE_LEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from superchunk._engine import Source
     from superchunk.storage.base import FrameSettings
-    from superchunk.storage.file import FileBytes
-    from superchunk.storage.loading import Loaded
-    from superchunk.storage.table import Mark
+    from superchunk.storage.changes import Mark
 
 __all__ = ["FrameState"]
 
-_CHUNK_MIN = 32
 _COMMIT_SHARE = 10
-_RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+_CHUNK_HEADER_LEN = 32
 
 
-class FrameState(ChunkTable):
-    """Chunks of a frame in a file; shared by the handles of this process."""
+class FrameState(FollowedFrame):
+    """A frame that can be changed; shared by the handles of this process."""
 
-    def __init__(self, file: FileBytes, start: int, loaded: Loaded, size: int) -> None:
-        """Take over `file`, whose frame at byte `start` says `loaded`; see `load`."""
-        self.file = file
-        self.start = start
-        self.users = 0
-        self.lock = threading.RLock()
-        self.unpublished: str | None = None
-        """The name that the file gets with its first commit, if it waits for that."""
-        self._loads = 0
-        self._fields: tuple[object, dict[str, Any]] = (None, {})
-        super().__init__(
-            settings_of(loaded.header),
-            loaded.index,
-            nbytes=loaded.header.nbytes,
-            chunksize=loaded.header.chunksize,
-            vlblocks=None,
-            vlmeta=loaded.trailer.vlmeta,
-        )
-        self._adopt(loaded, size)
-
-    def _adopt(self, loaded: Loaded, size: int) -> None:
-        """Become the committed state that `loaded` describes."""
-        header = loaded.header
-        self.settings = settings_of(header)
-        self.fixed_size = header.chunksize
-        self.vlmeta = loaded.trailer.vlmeta
-        self._vlblocks = None if header.nbytes else header.vlblocks
-        self._raw_header = loaded.raw_header
-        self._layers = loaded.layers
-        self._meta: dict[str, bytes] | None = None
-        self._base = self.start + header.header_len
-        self._room = header.cbytes if header.nbytes else 0
-        self._end = header.frame_len
-        self.nbytes = header.nbytes
-        self.index = loaded.index
-        self._index_len = loaded.index_len
-        self._index_of = len(loaded.index)
-        self._trailer_len = loaded.trailer_len
-        self.frame_len = header.frame_len
-        self._behind = size - header.frame_len
-        self._stray = self._behind > 0
-        self._written = 0
-        self._probe = loaded.probe
-        self._live = None if len(loaded.index) else (0, 0)
-        self._sizes = self._starts = None
-        self._specials.clear()
-        self._remember()
-        self._loads += 1
-        self.version += 1
-
-    def _remember(self) -> None:
-        """Take the present state for the committed one."""
-        self._committed_header = self._raw_header
-        self._committed_vlmeta = self.vlmeta
-        self._index_changed = False
-        self._dirty = False
-        self._written = 0
-
-    @classmethod
-    def load(cls, file: FileBytes, start: int) -> Self:
-        """Read the frame at byte `start` of `file`.
-
-        A writer may be at work: while reading fails and the header keeps changing, read
-        again.
-
-        Raises
-        ------
-        FormatError, UnsupportedError
-            There is no frame, a damaged one, or one that this library does not read.
-        StorageError
-            The file cannot be read.
-
-        """
-        for _ in range(len(_RETRIES)):
-            before = file.pread(FIXED_LEN, start)
-            try:
-                return cls(file, start, *_read(file, start))
-            except FormatError:
-                if file.pread(FIXED_LEN, start) == before:
-                    raise
-        return cls(file, start, *_read(file, start))
+    _fields: tuple[object, dict[str, Any]] = (None, {})
 
     @staticmethod
     def empty_frame(settings: FrameSettings, chunksize: int, meta: Mapping[str, bytes], *, vlblocks: bool) -> bytes:
@@ -155,85 +70,6 @@ class FrameState(ChunkTable):
             **asdict(settings),
         )
         return header.to_bytes() + block + trailer
-
-    # Reading.
-
-    def place(self, entry: int, nchunk: int) -> Source:
-        """Return the range of the file that begins with chunk `nchunk`."""
-        room = self._room - entry
-        if room < _CHUNK_MIN:
-            raise _misplaced(entry, nchunk, self._room)
-        return (self.file.read_fd, self._base + entry, room)
-
-    def snapshot(self) -> Snapshot:
-        """Return the chunks as they are now; they stay where they are in the file."""
-        fd, base, room = self.file.read_fd, self._base, self._room
-
-        def place(entry: int, nchunk: int) -> Source:
-            if room - entry < _CHUNK_MIN:
-                raise _misplaced(entry, nchunk, room)
-            return (fd, base + entry, room - entry)
-
-        return Snapshot(self.index.copy(), room, place, self.fixed_size)
-
-    @property
-    def meta(self) -> Mapping[str, bytes]:
-        """The fixed metalayers, raw."""
-        meta = self._meta
-        if meta is None:
-            raw = self._raw_header
-            meta = {name: raw[at : at + n] for name, (at, n) in self._layers.items()}
-            self._meta = meta
-        return meta
-
-    @property
-    def dead_bytes(self) -> int:
-        """Bytes of the committed frame and of what waits that nothing refers to."""
-        used = len(self._raw_header) + self._index_len + self._trailer_len + self.live[0]
-        return max(self._end - used, 0)
-
-    def refresh(self) -> bool:
-        """Follow another process's commit; return whether there was one.
-
-        Raises
-        ------
-        StorageError
-            There was one although changes of this process waited; they are lost.
-        FormatError
-            The frame is damaged now.
-
-        """
-        probe = self._probe
-        if self.file.pread(len(probe), self.start) == probe:
-            return False
-        with self.lock:
-            probe = self._probe
-            if self.file.pread(len(probe), self.start) == probe:
-                return False
-            waiting = self._dirty or self._depth > 0
-            self._reload()
-        if waiting:
-            raise StorageError(
-                f"{self.file.path}: changed by another process while changes made here waited"
-                " for their commit; those are lost"
-            )
-        return True
-
-    def _reload(self) -> None:
-        for pause in (*_RETRIES, None):
-            before = self.file.pread(FIXED_LEN, self.start)
-            try:
-                loaded, size = _read(self.file, self.start)
-            except FormatError:
-                if pause is None:
-                    raise
-                time.sleep(pause)  # a writer may be between two of its writes
-                continue
-            if loaded.raw_header[:FIXED_LEN] == before or pause is None:
-                self._adopt(loaded, size)
-                return
-
-    # Changing.
 
     def enable_writing(self) -> None:
         """Make sure that the frame can be changed.
@@ -403,6 +239,7 @@ class FrameState(ChunkTable):
     def after_fork(self) -> None:
         """Start anew in a child process; what waits here is the parent's to commit."""
         self.lock = threading.RLock()
+        self.unpublished = None
         if self._dirty or self._depth:
             self._depth = 0
             self._reload()
@@ -415,7 +252,7 @@ class FrameState(ChunkTable):
         nchunks = len(self.index)
         if self._index_of:
             return self._index_len * nchunks // self._index_of
-        return _CHUNK_MIN + ENTRY_LEN * nchunks
+        return _CHUNK_HEADER_LEN + ENTRY_LEN * nchunks
 
     def _header(self, *, frame_len: int, cbytes: int) -> bytes:
         header = FrameHeader(
@@ -522,23 +359,3 @@ class FrameState(ChunkTable):
         if self.file.size() > self.start + end:
             self.file.truncate(self.start + end)
         self._stray = False
-
-
-def _misplaced(entry: int, nchunk: int, room: int) -> FormatError:
-    return FormatError(
-        f"index entry {nchunk}",
-        at=ENTRY_LEN * nchunk,
-        expected=f"at most {room - _CHUNK_MIN}",
-        found=entry,
-    )
-
-
-def _read(file: FileBytes, start: int) -> tuple[Loaded, int]:
-    """Return what the frame at byte `start` says, and the bytes from there to the end."""
-    size = max(file.size() - start, 0)
-    loaded = parse_frame(
-        lambda nbytes, at: file.pread(nbytes, start + at),
-        size,
-        lambda at, limit: (file.read_fd, start + at, limit),
-    )
-    return loaded, size

@@ -1,0 +1,50 @@
+"""What README and examples promise runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def test_there_are_examples() -> None:
+    assert BLOCKS
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_an_example_of_the_readme_runs(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "block.py").write_text(block, "utf-8")
+    runpy.run_path(str(tmp_path / "block.py"))
+    printed = capsys.readouterr().out
+    assert "8,000,000 bytes" in printed
+    assert "K [" in printed
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_reads_what_it_wrote(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if example.stem == "both_ways":
+        pytest.importorskip("blosc2", reason="the other side")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example))
+    printed = capsys.readouterr().out
+    assert printed
+    assert "False" not in printed
+    assert list(tmp_path.glob("*.b2frame"))
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
