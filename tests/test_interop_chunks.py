@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 non_empty = contents().filter(len)
 
 
-def compress(data: bytes, way: Params) -> bytes:
+def compress(data: bytes | bytearray, way: Params) -> bytes:
     """Return the chunk that we write."""
     return _engine.compress(data, _engine.EncodeParams(**way.for_engine()))
 

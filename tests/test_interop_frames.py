@@ -59,9 +59,11 @@ VALUES: list[Any] = [
 ]
 
 
-def ours(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> Any:  # noqa: ANN401
+def ours(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> superchunk.SChunk:
     """Make a super-chunk of ours."""
-    keywords = {name: list(value) if isinstance(value, bytes) else value for name, value in way.for_engine().items()}
+    keywords: Any = {
+        name: list(value) if isinstance(value, bytes) else value for name, value in way.for_engine().items()
+    }
     return superchunk.SChunk(chunksize=chunksize, cparams=keywords, urlpath=path, mode="w", contiguous=True, **more)
 
 

@@ -76,7 +76,7 @@ class Metalayers(RuleBasedStateMachine):
             cparams={"typesize": 4, "nthreads": 1},
             urlpath=self.path,
             mode="w",
-            meta={**fixed},
+            meta=dict(fixed.items()),
             contiguous=True,
         )
 

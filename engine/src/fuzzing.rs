@@ -30,7 +30,9 @@ fn read_twice(chunk: &[u8], start: usize, stop: usize, nthreads: usize) -> Resul
         let options = ReadOptions { nthreads, ..ReadOptions::default() };
         read::read(requests, options).map(|()| dst).map_err(|failure| failure.error)
     });
-    assert_eq!(outcomes[0], outcomes[1], "a byte of the destination was not written");
+    // What is wrong with a stream may be said differently: decoders look at what they have written.
+    let [one, other] = outcomes.each_ref().map(|outcome| outcome.as_ref().ok());
+    assert_eq!(one, other, "a byte of the destination was not written");
     std::mem::replace(&mut outcomes[0], Ok(Vec::new()))
 }
 
