@@ -1,1 +1,120 @@
-//! The filters.
+//! The filters: what happens to a block before the codec sees it, and is undone after.
+//!
+//! A chunk names six slots, each an id and one parameter byte. Writing runs slots 0 to 5, reading 5 to 0;
+//! every filter maps a whole block to a block of the same length, whatever that length is.
+//!
+//! ```text
+//! plain block -> slot 0 -> slot 1 -> ... -> slot 5 -> streams -> codec
+//! ```
+//!
+//! [`Pipeline`] checks the slots once and then runs them. Each filter is a folder: `mod.rs` says what the filter
+//! does and picks a version by [`Isa`](crate::cpu::Isa), `scalar.rs` is complete by itself and the oracle of the
+//! others. Filters that need the shape of an array are not built in; a [`UserFilter`] may bring them.
+//!
+//! Source: `docs/format/chunk.md`, sections 8 and 12.
+
+mod bitshuffle;
+mod bytedelta;
+mod delta;
+mod pipeline;
+mod shuffle;
+mod truncate;
+
+pub use bitshuffle::BitshuffleRule;
+pub use pipeline::{Pipeline, Scratch};
+
+use crate::error::Result;
+
+/// An empty slot.
+pub const NOFILTER: u8 = 0;
+/// Byte j of every item, for each j. Meta: the width of an item in bytes, 0 for the typesize.
+pub const SHUFFLE: u8 = 1;
+/// Bit j of every item, for each j.
+pub const BITSHUFFLE: u8 = 2;
+/// XOR with what came before.
+pub const DELTA: u8 = 3;
+/// Clear low bits of floating-point items. Meta: bits of the mantissa to keep, or minus the bits to clear.
+pub const TRUNC_PREC: u8 = 4;
+/// Reorder an array's block into cells; not built in.
+pub const NDCELL: u8 = 32;
+/// Replace the cells of an array's block by their means; not built in.
+pub const NDMEAN: u8 = 33;
+/// The first, faulty version of [`BYTEDELTA`]; reading only.
+pub const BYTEDELTA_OLD: u8 = 34;
+/// Differences of neighbouring bytes within each byte plane. Meta: the number of planes, 0 for the item's size.
+pub const BYTEDELTA: u8 = 35;
+/// Clear low bits of integer items. Meta: bits to keep, or minus the bits to clear.
+pub const INT_TRUNC: u8 = 36;
+/// The first id that is left to users.
+pub const FIRST_USER: u8 = 160;
+
+/// The registered name of a filter id, `"user"` for the users' own and `"unknown"` for the rest.
+#[must_use]
+pub const fn name_of_id(id: u8) -> &'static str {
+    match id {
+        NOFILTER => "nofilter",
+        SHUFFLE => "shuffle",
+        BITSHUFFLE => "bitshuffle",
+        DELTA => "delta",
+        TRUNC_PREC => "trunc_prec",
+        NDCELL => "ndcell",
+        NDMEAN => "ndmean",
+        BYTEDELTA_OLD => "bytedelta_old",
+        BYTEDELTA => "bytedelta",
+        INT_TRUNC => "int_trunc",
+        FIRST_USER..=u8::MAX => "user",
+        _ => "unknown",
+    }
+}
+
+/// Filters that the caller brings, for ids that are not built in.
+///
+/// A filter maps a block to one of the same length. `dst` comes zeroed, `meta` is the slot's parameter byte.
+pub trait UserFilter: Sync {
+    /// Whether there is a filter of this id.
+    fn has(&self, id: u8) -> bool;
+    /// Filter `src` into `dst`, when writing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::User`](crate::Error::User) when the filter fails.
+    fn forward(&self, id: u8, meta: u8, src: &[u8], dst: &mut [u8]) -> Result<()>;
+    /// Undo [`forward`](Self::forward), when reading.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::User`](crate::Error::User) when the filter fails.
+    fn backward(&self, id: u8, meta: u8, src: &[u8], dst: &mut [u8]) -> Result<()>;
+}
+
+/// Where steps of `step` begin that together cover `0..length`: the last one is moved back to end at the end.
+///
+/// Nothing when `length` is below `step`. Handling some items twice is cheaper than a version for the rest.
+#[inline]
+fn starts(length: usize, step: usize) -> impl Iterator<Item = usize> {
+    let last = length.checked_sub(step);
+    (0..length / step).map(move |n| n * step).chain(last.filter(move |_| !length.is_multiple_of(step)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_has_its_name() {
+        assert_eq!(name_of_id(0), "nofilter");
+        assert_eq!(name_of_id(5), "unknown");
+        assert_eq!(name_of_id(32), "ndcell");
+        assert_eq!(name_of_id(36), "int_trunc");
+        assert_eq!(name_of_id(159), "unknown");
+        assert_eq!(name_of_id(160), "user");
+        assert_eq!(name_of_id(255), "user");
+    }
+
+    #[test]
+    fn steps_cover_everything_and_end_at_the_end() {
+        assert_eq!(starts(31, 32).count(), 0);
+        assert_eq!(starts(64, 32).collect::<Vec<_>>(), [0, 32]);
+        assert_eq!(starts(65, 32).collect::<Vec<_>>(), [0, 32, 33]);
+    }
+}

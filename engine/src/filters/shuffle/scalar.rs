@@ -1,0 +1,30 @@
+//! The plain version, for every width.
+
+/// Items handled at a time, so that their bytes stay close while the planes take turns.
+const BATCH: usize = 64;
+
+/// Shuffle `src`, whole items of `width` bytes.
+pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / width;
+    for (nbatch, items) in src.chunks(BATCH * width).enumerate() {
+        for (j, plane) in dst.chunks_exact_mut(nitems).enumerate() {
+            let plane = &mut plane[nbatch * BATCH..][..items.len() / width];
+            for (byte, item) in plane.iter_mut().zip(items.chunks_exact(width)) {
+                *byte = item[j];
+            }
+        }
+    }
+}
+
+/// Undo [`shuffle`].
+pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / width;
+    for (nbatch, items) in dst.chunks_mut(BATCH * width).enumerate() {
+        for (j, plane) in src.chunks_exact(nitems).enumerate() {
+            let plane = &plane[nbatch * BATCH..][..items.len() / width];
+            for (byte, item) in plane.iter().zip(items.chunks_exact_mut(width)) {
+                item[j] = *byte;
+            }
+        }
+    }
+}
