@@ -18,7 +18,11 @@ mod bytedelta;
 mod delta;
 mod pipeline;
 mod shuffle;
+#[cfg(test)]
+mod testing;
 mod truncate;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use bitshuffle::BitshuffleRule;
 pub use pipeline::{Pipeline, Scratch};

@@ -9,24 +9,121 @@
 //!
 //! Source: `docs/format/chunk.md`, section 8.2.
 
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 use crate::cpu::Isa;
 
 /// Shuffle `src` into `dst`, of the same length, by items of `width` bytes.
-pub(super) fn shuffle(_isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) {
+pub(super) fn shuffle(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) {
     let whole = src.len() / width * width;
     let (items, tail) = src.split_at(whole);
     let (dst, dst_tail) = dst.split_at_mut(whole);
     dst_tail.copy_from_slice(tail);
-    scalar::shuffle(width, items, dst);
+    if !shuffle_fast(isa, width, items, dst) {
+        scalar::shuffle(width, items, dst);
+    }
 }
 
 /// Undo [`shuffle`].
-pub(super) fn unshuffle(_isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) {
+pub(super) fn unshuffle(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) {
     let whole = src.len() / width * width;
     let (planes, tail) = src.split_at(whole);
     let (dst, dst_tail) = dst.split_at_mut(whole);
     dst_tail.copy_from_slice(tail);
-    scalar::unshuffle(width, planes, dst);
+    if !unshuffle_fast(isa, width, planes, dst) {
+        scalar::unshuffle(width, planes, dst);
+    }
+}
+
+/// Shuffle whole items with the best version that can; false if none can.
+fn shuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx512() {
+        #[expect(unsafe_code, reason = "steps into code for AVX-512")]
+        // SAFETY: an `Isa` with AVX-512 exists only where detection found it.
+        let done = unsafe { avx512::shuffle(width, src, dst) };
+        if done {
+            return true;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() {
+        #[expect(unsafe_code, reason = "steps into code for AVX2")]
+        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+        return unsafe { avx2::shuffle(width, src, dst) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    if isa.has_neon() {
+        #[expect(unsafe_code, reason = "steps into code for NEON")]
+        // SAFETY: an `Isa` with NEON exists only where detection found it.
+        return unsafe { neon::shuffle(width, src, dst) };
+    }
+    false
+}
+
+/// Undo [`shuffle_fast`].
+fn unshuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx512() {
+        #[expect(unsafe_code, reason = "steps into code for AVX-512")]
+        // SAFETY: an `Isa` with AVX-512 exists only where detection found it.
+        let done = unsafe { avx512::unshuffle(width, src, dst) };
+        if done {
+            return true;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() {
+        #[expect(unsafe_code, reason = "steps into code for AVX2")]
+        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+        return unsafe { avx2::unshuffle(width, src, dst) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    if isa.has_neon() {
+        #[expect(unsafe_code, reason = "steps into code for NEON")]
+        // SAFETY: an `Isa` with NEON exists only where detection found it.
+        return unsafe { neon::unshuffle(width, src, dst) };
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{cases, on_every_isa};
+    use super::*;
+
+    /// The definition.
+    fn model(width: usize, src: &[u8]) -> Vec<u8> {
+        let nitems = src.len() / width;
+        let mut out = src.to_vec();
+        for i in 0..nitems {
+            for j in 0..width {
+                out[j * nitems + i] = src[i * width + j];
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn every_version_shuffles_by_the_definition_and_back() {
+        for width in (1..=20).chain([24, 31, 32, 33, 48, 100, 128, 200, 255]) {
+            cases(width, |src, at| {
+                let expected = model(width, src);
+                on_every_isa(|isa| {
+                    let mut shuffled = vec![0xA5; at + src.len()];
+                    shuffle(isa, width, src, &mut shuffled[at..]);
+                    assert_eq!(shuffled[at..], expected, "{} width {width} length {}", isa.name(), src.len());
+                    let mut back = vec![0x5A; at + src.len()];
+                    unshuffle(isa, width, &shuffled[at..], &mut back[at..]);
+                    assert_eq!(back[at..], *src, "{} width {width} length {}", isa.name(), src.len());
+                });
+            });
+        }
+    }
 }

@@ -5,10 +5,20 @@ const BATCH: usize = 64;
 
 /// Shuffle `src`, whole items of `width` bytes.
 pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) {
+    shuffle_from(0, width, src, dst);
+}
+
+/// Undo [`shuffle`].
+pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) {
+    unshuffle_from(0, width, src, dst);
+}
+
+/// Shuffle the items from number `first` on.
+pub(super) fn shuffle_from(first: usize, width: usize, src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / width;
-    for (nbatch, items) in src.chunks(BATCH * width).enumerate() {
+    for (nbatch, items) in src[first * width..].chunks(BATCH * width).enumerate() {
         for (j, plane) in dst.chunks_exact_mut(nitems).enumerate() {
-            let plane = &mut plane[nbatch * BATCH..][..items.len() / width];
+            let plane = &mut plane[first + nbatch * BATCH..][..items.len() / width];
             for (byte, item) in plane.iter_mut().zip(items.chunks_exact(width)) {
                 *byte = item[j];
             }
@@ -16,12 +26,12 @@ pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) {
     }
 }
 
-/// Undo [`shuffle`].
-pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) {
+/// Unshuffle the items from number `first` on.
+pub(super) fn unshuffle_from(first: usize, width: usize, src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / width;
-    for (nbatch, items) in dst.chunks_mut(BATCH * width).enumerate() {
+    for (nbatch, items) in dst[first * width..].chunks_mut(BATCH * width).enumerate() {
         for (j, plane) in src.chunks_exact(nitems).enumerate() {
-            let plane = &plane[nbatch * BATCH..][..items.len() / width];
+            let plane = &plane[first + nbatch * BATCH..][..items.len() / width];
             for (byte, item) in plane.iter().zip(items.chunks_exact_mut(width)) {
                 item[j] = *byte;
             }

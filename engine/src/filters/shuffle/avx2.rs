@@ -1,0 +1,198 @@
+//! All widths with AVX2; 2, 4, 8 and 16 directly, others in columns of 16 bytes.
+//!
+//! Take the place of a byte among 32 items of T bytes as a number: upper 5 bits the item, lower bits the byte
+//! within it. Shuffling exchanges the two parts. Unpacking two vectors that are half of all apart moves the top
+//! bit of every place to the bottom, log2(T) rounds of it unshuffle; but it does so for the two halves (lanes) of
+//! the vectors separately, so the items are sorted into lanes by one more round. Shuffling first sorts the bytes
+//! within 16, and then needs rounds of larger units to do the same.
+
+use std::arch::x86_64::{
+    __m256i, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_permute2x128_si256, _mm256_set_m128i,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32,
+    _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
+};
+
+use super::scalar;
+use crate::filters::starts;
+use crate::filters::x86::{load16, load32, store16, store32};
+
+/// Items handled at a time.
+const STEP: usize = 32;
+/// Bytes of a column, for widths without code of their own.
+const COLUMN: usize = 16;
+
+/// For 16 bytes of items of `width` bytes: where each byte comes from when byte 0 of all items goes first.
+#[expect(clippy::cast_possible_truncation, reason = "the places are below 16")]
+const fn gather(width: usize) -> [u8; 32] {
+    let mut places = [0; 32];
+    let nitems = 16 / width;
+    let mut n = 0;
+    while n < 32 {
+        places[n] = (n % nitems * width + n % 16 / nitems) as u8;
+        n += 1;
+    }
+    places
+}
+
+/// Interleave the lower and the upper halves of lanes, in units of 16/T bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn unpack<const T: usize>(a: __m256i, b: __m256i) -> [__m256i; 2] {
+    match T {
+        2 => [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)],
+        4 => [_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)],
+        8 => [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)],
+        _ => [_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)],
+    }
+}
+
+/// log2(T) rounds of interleaving the first half of all vectors with the second, in units of 16/UNITS bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn interleave<const T: usize, const UNITS: usize>(mut rows: [__m256i; T]) -> [__m256i; T] {
+    for _ in 0..T.ilog2() {
+        let mut next = rows;
+        for n in 0..T / 2 {
+            [next[2 * n], next[2 * n + 1]] = unpack::<UNITS>(rows[n], rows[n + T / 2]);
+        }
+        rows = next;
+    }
+    rows
+}
+
+/// 32 items of T bytes, in order, to their T planes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(in crate::filters) fn to_planes<const T: usize>(rows: [__m256i; T]) -> [__m256i; T] {
+    let gather = load32(const { &gather(T) }, 0);
+    let mut lanes = rows;
+    for n in 0..T / 2 {
+        lanes[2 * n] = _mm256_permute2x128_si256::<0x20>(rows[n], rows[n + T / 2]);
+        lanes[2 * n + 1] = _mm256_permute2x128_si256::<0x31>(rows[n], rows[n + T / 2]);
+    }
+    if T < 16 {
+        for row in &mut lanes {
+            *row = _mm256_shuffle_epi8(*row, gather);
+        }
+    }
+    interleave::<T, T>(lanes)
+}
+
+/// T planes of 32 bytes to 32 items in order.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(in crate::filters) fn to_items<const T: usize>(planes: [__m256i; T]) -> [__m256i; T] {
+    let lanes = interleave::<T, 16>(planes);
+    let mut rows = lanes;
+    for n in 0..T / 2 {
+        rows[n] = _mm256_permute2x128_si256::<0x20>(lanes[2 * n], lanes[2 * n + 1]);
+        rows[n + T / 2] = _mm256_permute2x128_si256::<0x31>(lanes[2 * n], lanes[2 * n + 1]);
+    }
+    rows
+}
+
+#[target_feature(enable = "avx2")]
+fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / T;
+    for start in starts(nitems, STEP) {
+        let mut rows = [_mm256_setzero_si256(); T];
+        for (n, row) in rows.iter_mut().enumerate() {
+            *row = load32(src, start * T + 32 * n);
+        }
+        for (j, plane) in to_planes(rows).iter().enumerate() {
+            store32(dst, j * nitems + start, *plane);
+        }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / T;
+    for start in starts(nitems, STEP) {
+        let mut planes = [_mm256_setzero_si256(); T];
+        for (j, plane) in planes.iter_mut().enumerate() {
+            *plane = load32(src, j * nitems + start);
+        }
+        for (n, row) in to_items(planes).iter().enumerate() {
+            store32(dst, start * T + 32 * n, *row);
+        }
+    }
+}
+
+/// Number of items, from the first, of which a column can be had without going over the end.
+fn nitems_within(width: usize, length: usize) -> usize {
+    length.checked_sub(COLUMN).map_or(0, |last| (last / width + 1).min(length / width))
+}
+
+/// Shuffle any width: columns of narrow items reach into the next ones, of wide items they may overlap.
+#[target_feature(enable = "avx2")]
+fn shuffle_columns(width: usize, src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / width;
+    let within = nitems_within(width, src.len());
+    for start in starts(within, STEP) {
+        for column in starts(width.max(COLUMN), COLUMN) {
+            let mut rows = [_mm256_setzero_si256(); COLUMN];
+            for (n, row) in rows.iter_mut().enumerate() {
+                let at = (start + 2 * n) * width + column;
+                *row = _mm256_set_m128i(load16(src, at + width), load16(src, at));
+            }
+            for (j, plane) in to_planes(rows).iter().enumerate().take(width) {
+                store32(dst, (column + j) * nitems + start, *plane);
+            }
+        }
+    }
+    scalar::shuffle_from(within, width, src, dst);
+}
+
+/// Undo [`shuffle_columns`]: what columns of narrow items write into the next ones is overwritten with these.
+#[target_feature(enable = "avx2")]
+fn unshuffle_columns(width: usize, src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / width;
+    let within = nitems_within(width, src.len());
+    for start in starts(within, STEP) {
+        for column in starts(width.max(COLUMN), COLUMN) {
+            let mut planes = [_mm256_setzero_si256(); COLUMN];
+            for (j, plane) in planes.iter_mut().enumerate().take(width) {
+                *plane = load32(src, (column + j) * nitems + start);
+            }
+            for (n, row) in to_items(planes).iter().enumerate() {
+                let at = (start + 2 * n) * width + column;
+                store16(dst, at, _mm256_castsi256_si128(*row));
+                store16(dst, at + width, _mm256_extracti128_si256::<1>(*row));
+            }
+        }
+    }
+    scalar::unshuffle_from(within, width, src, dst);
+}
+
+/// Shuffle `src`, whole items of `width` bytes; false if there are too few items.
+#[target_feature(enable = "avx2")]
+pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    if src.len() / width < STEP + COLUMN {
+        return false;
+    }
+    match width {
+        2 => shuffle_of::<2>(src, dst),
+        4 => shuffle_of::<4>(src, dst),
+        8 => shuffle_of::<8>(src, dst),
+        16 => shuffle_of::<16>(src, dst),
+        _ => shuffle_columns(width, src, dst),
+    }
+    true
+}
+
+/// Undo [`shuffle`], under the same condition.
+#[target_feature(enable = "avx2")]
+pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    if src.len() / width < STEP + COLUMN {
+        return false;
+    }
+    match width {
+        2 => unshuffle_of::<2>(src, dst),
+        4 => unshuffle_of::<4>(src, dst),
+        8 => unshuffle_of::<8>(src, dst),
+        16 => unshuffle_of::<16>(src, dst),
+        _ => unshuffle_columns(width, src, dst),
+    }
+    true
+}
