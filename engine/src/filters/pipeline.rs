@@ -224,7 +224,7 @@ impl Step {
             Self::Bitshuffle { width, rule } => bitshuffle::bitshuffle(isa, rule, width, src, dst),
             Self::Delta { width } => delta::forward(width, src, dst, checked(reference, src.len())?),
             Self::Truncate { width, bits } => truncate::forward(width, bits, src, dst),
-            Self::Bytedelta { nplanes } => bytedelta::forward(isa, nplanes, src, dst),
+            Self::Bytedelta { nplanes } => bytedelta::forward(nplanes, src, dst),
             Self::BytedeltaOld { .. } => return Err(unsupported(BYTEDELTA_OLD)),
             Self::User { id, meta } => {
                 dst.fill(0);

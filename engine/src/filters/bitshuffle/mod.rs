@@ -13,6 +13,10 @@
 //!
 //! Source: `docs/format/chunk.md`, section 8.3.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod scalar;
 
 use super::shuffle::{shuffle, unshuffle};
@@ -86,11 +90,128 @@ const fn tile_items(width: usize) -> usize {
 
 /// Split a byte plane, a multiple of 8 bytes, into 8 bit planes that are `stride` bytes apart in `dst`; byte
 /// `at` is the first to be written in each.
-fn split(_isa: Isa, src: &[u8], dst: &mut [u8], stride: usize, at: usize) {
+fn split(isa: Isa, src: &[u8], dst: &mut [u8], stride: usize, at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx512() {
+        #[expect(unsafe_code, reason = "steps into code for AVX-512")]
+        // SAFETY: an `Isa` with AVX-512 and GFNI exists only where detection found them.
+        let done = unsafe { avx512::split(src, dst, stride, at) };
+        if done {
+            return;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() {
+        #[expect(unsafe_code, reason = "steps into code for AVX2")]
+        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+        let done = unsafe { avx2::split(src, dst, stride, at) };
+        if done {
+            return;
+        }
+    }
+    let _ = isa;
     scalar::split(src, dst, stride, at);
 }
 
 /// Undo [`split`]: fill the byte plane `dst` from byte `at` on of 8 bit planes.
-fn join(_isa: Isa, src: &[u8], stride: usize, at: usize, dst: &mut [u8]) {
+fn join(isa: Isa, src: &[u8], stride: usize, at: usize, dst: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx512() {
+        #[expect(unsafe_code, reason = "steps into code for AVX-512")]
+        // SAFETY: an `Isa` with AVX-512 and GFNI exists only where detection found them.
+        let done = unsafe { avx512::join(src, stride, at, dst) };
+        if done {
+            return;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() {
+        #[expect(unsafe_code, reason = "steps into code for AVX2")]
+        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+        let done = unsafe { avx2::join(src, stride, at, dst) };
+        if done {
+            return;
+        }
+    }
+    let _ = isa;
     scalar::join(src, stride, at, dst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filters::testing::{cases, on_every_isa};
+
+    /// The definition.
+    fn model(rule: BitshuffleRule, width: usize, src: &[u8]) -> Vec<u8> {
+        let nitems = src.len() / width;
+        let taking_part = nitems / 8 * 8;
+        let mut out = src.to_vec();
+        if rule == BitshuffleRule::Version2 && nitems != taking_part {
+            return out;
+        }
+        out[..taking_part * width].fill(0);
+        for i in 0..taking_part {
+            for bit in 0..8 * width {
+                let value = src[i * width + bit / 8] >> (bit % 8) & 1;
+                out[bit * taking_part / 8 + i / 8] |= value << (i % 8);
+            }
+        }
+        out
+    }
+
+    fn check(rule: BitshuffleRule, width: usize) {
+        cases(width, |src, at| {
+            let expected = model(rule, width, src);
+            on_every_isa(|isa| {
+                let mut shuffled = vec![0xA5; at + src.len()];
+                bitshuffle(isa, rule, width, src, &mut shuffled[at..]);
+                assert_eq!(shuffled[at..], expected, "{} width {width} length {}", isa.name(), src.len());
+                let mut back = vec![0x5A; at + src.len()];
+                bitunshuffle(isa, rule, width, &shuffled[at..], &mut back[at..]);
+                assert_eq!(back[at..], *src, "{} width {width} length {}", isa.name(), src.len());
+            });
+        });
+    }
+
+    #[test]
+    fn every_version_splits_bits_by_the_definition_and_back() {
+        for width in (1..=9).chain([12, 15, 16, 17, 24, 32, 64, 100, 255]) {
+            check(BitshuffleRule::Current, width);
+        }
+    }
+
+    #[test]
+    fn version_2_is_all_or_nothing() {
+        for width in [1, 2, 3, 4, 7, 8, 16] {
+            check(BitshuffleRule::Version2, width);
+        }
+    }
+
+    #[test]
+    fn the_examples_of_the_format_page_come_out() {
+        let plain: Vec<u8> = (0..16).collect();
+        let mut out = [0; 16];
+        bitshuffle(Isa::detect(), BitshuffleRule::Current, 2, &plain, &mut out);
+        assert_eq!(out, [0, 0xAA, 0xCC, 0xF0, 0, 0, 0, 0, 0xFF, 0xAA, 0xCC, 0xF0, 0, 0, 0, 0]);
+        let mut out = [0; 11];
+        bitshuffle(Isa::detect(), BitshuffleRule::Current, 1, &plain[..11], &mut out);
+        assert_eq!(out, [0xAA, 0xCC, 0xF0, 0, 0, 0, 0, 0, 8, 9, 10]);
+    }
+
+    #[test]
+    fn blocks_of_several_tiles_come_out() {
+        for width in [1, 2, 3, 4, 8, 16, 31] {
+            let src = crate::filters::testing::noise(3 * TILE + 1000);
+            let expected = model(BitshuffleRule::Current, width, &src);
+            on_every_isa(|isa| {
+                let mut out = vec![0; src.len()];
+                bitshuffle(isa, BitshuffleRule::Current, width, &src, &mut out);
+                assert_eq!(out, expected, "{} width {width}", isa.name());
+                let mut back = vec![0; src.len()];
+                bitunshuffle(isa, BitshuffleRule::Current, width, &out, &mut back);
+                assert_eq!(back, src, "{} width {width}", isa.name());
+            });
+        }
+    }
 }

@@ -1,43 +1,56 @@
-//! The plain version: 8 bytes at a time as one number of 8 x 8 bits.
+//! The plain version, written so that the compiler can do many bytes at a time.
+
+/// Bytes of a bit plane handled at a time.
+const BATCH: usize = 64;
 
 /// Split a byte plane into 8 bit planes.
 pub(super) fn split(src: &[u8], dst: &mut [u8], stride: usize, at: usize) {
-    for (m, bytes) in src.as_chunks::<8>().0.iter().enumerate() {
-        for (b, bits) in transpose(u64::from_le_bytes(*bytes)).to_le_bytes().into_iter().enumerate() {
-            dst[b * stride + at + m] = bits;
+    for (nbatch, batch) in src.as_chunks::<8>().0.chunks(BATCH).enumerate() {
+        let mut rows = [[0; BATCH]; 8];
+        for (m, eight) in batch.iter().enumerate() {
+            for (row, byte) in rows.iter_mut().zip(eight) {
+                row[m] = *byte;
+            }
+        }
+        transpose(&mut rows);
+        for (b, row) in rows.iter().enumerate() {
+            dst[b * stride + at + nbatch * BATCH..][..batch.len()].copy_from_slice(&row[..batch.len()]);
         }
     }
 }
 
 /// Join 8 bit planes to a byte plane.
 pub(super) fn join(src: &[u8], stride: usize, at: usize, dst: &mut [u8]) {
-    for (m, bytes) in dst.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        for (b, byte) in bytes.iter_mut().enumerate() {
-            *byte = src[b * stride + at + m];
+    for (nbatch, batch) in dst.as_chunks_mut::<8>().0.chunks_mut(BATCH).enumerate() {
+        let mut rows = [[0; BATCH]; 8];
+        for (b, row) in rows.iter_mut().enumerate() {
+            row[..batch.len()].copy_from_slice(&src[b * stride + at + nbatch * BATCH..][..batch.len()]);
         }
-        *bytes = transpose(u64::from_le_bytes(*bytes)).to_le_bytes();
+        transpose(&mut rows);
+        for (m, eight) in batch.iter_mut().enumerate() {
+            for (row, byte) in rows.iter().zip(eight) {
+                *byte = row[m];
+            }
+        }
     }
 }
 
-/// Exchange bit b of byte k with bit k of byte b: places of 1, then of 2, then of 4 bits and bytes.
-fn transpose(x: u64) -> u64 {
-    let t = (x ^ (x >> 7)) & 0x00AA_00AA_00AA_00AA;
-    let x = x ^ t ^ (t << 7);
-    let t = (x ^ (x >> 14)) & 0x0000_CCCC_0000_CCCC;
-    let x = x ^ t ^ (t << 14);
-    let t = (x ^ (x >> 28)) & 0x0000_0000_F0F0_F0F0;
-    x ^ t ^ (t << 28)
+/// In every column, exchange bit b of row k with bit k of row b.
+fn transpose(rows: &mut [[u8; BATCH]; 8]) {
+    exchange::<4>(rows, 0x0F);
+    exchange::<2>(rows, 0x33);
+    exchange::<1>(rows, 0x55);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn transposing_moves_every_bit_to_its_mirror() {
-        for k in 0..8 {
-            for b in 0..8 {
-                assert_eq!(transpose(1 << (8 * k + b)), 1 << (8 * b + k));
+/// Exchange the upper bits of every row whose number lacks `STEP` with the lower bits of the row `STEP` on.
+fn exchange<const STEP: usize>(rows: &mut [[u8; BATCH]; 8], lower: u8) {
+    for group in rows.chunks_exact_mut(2 * STEP) {
+        let (upper, rest) = group.split_at_mut(STEP);
+        for (a, b) in upper.iter_mut().zip(rest) {
+            for (a, b) in a.iter_mut().zip(b) {
+                let differing = ((*a >> STEP) ^ *b) & lower;
+                *b ^= differing;
+                *a ^= differing << STEP;
             }
         }
     }

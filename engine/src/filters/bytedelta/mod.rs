@@ -11,12 +11,16 @@
 //!
 //! Source: `docs/format/chunk.md`, section 8.7.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod scalar;
 
 use crate::cpu::Isa;
 
 /// Filter `src`, which has `nplanes` planes, into `dst` of the same length.
-pub(super) fn forward(_isa: Isa, nplanes: usize, src: &[u8], dst: &mut [u8]) {
+pub(super) fn forward(nplanes: usize, src: &[u8], dst: &mut [u8]) {
     for_planes(nplanes, src, dst, scalar::differences);
 }
 
@@ -50,6 +54,68 @@ fn for_planes(nplanes: usize, src: &[u8], dst: &mut [u8], mut work: impl FnMut(&
 }
 
 /// Running sums of one plane.
-fn sums(_isa: Isa, src: &[u8], dst: &mut [u8]) {
+fn sums(isa: Isa, src: &[u8], dst: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx512() {
+        #[expect(unsafe_code, reason = "steps into code for AVX-512")]
+        // SAFETY: an `Isa` with AVX-512 exists only where detection found it.
+        return unsafe { avx512::sums(src, dst) };
+    }
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() {
+        #[expect(unsafe_code, reason = "steps into code for AVX2")]
+        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+        return unsafe { avx2::sums(src, dst) };
+    }
+    let _ = isa;
     scalar::sums(0, src, dst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filters::testing::{cases, on_every_isa};
+
+    /// The definition; `restart` is the index at which every plane begins anew.
+    fn model(nplanes: usize, src: &[u8], restart: impl Fn(usize) -> usize) -> Vec<u8> {
+        let length = src.len() / nplanes;
+        let mut out = src.to_vec();
+        for plane in 0..nplanes {
+            for i in (1..length).filter(|i| *i != restart(length)) {
+                out[plane * length + i] = src[plane * length + i].wrapping_sub(src[plane * length + i - 1]);
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn every_version_takes_differences_by_the_definition_and_back() {
+        for nplanes in [1, 2, 3, 4, 7, 8, 16, 24, 255, 1000] {
+            cases(nplanes, |src, at| {
+                let expected = model(nplanes, src, |_| 0);
+                on_every_isa(|isa| {
+                    let mut out = vec![0xA5; at + src.len()];
+                    forward(nplanes, src, &mut out[at..]);
+                    assert_eq!(out[at..], expected, "{} planes {nplanes} length {}", isa.name(), src.len());
+                    let mut back = vec![0x5A; at + src.len()];
+                    backward(isa, nplanes, &out[at..], &mut back[at..]);
+                    assert_eq!(back[at..], *src, "{} planes {nplanes} length {}", isa.name(), src.len());
+                });
+            });
+        }
+    }
+
+    #[test]
+    fn the_old_version_restarts_after_the_last_whole_16_bytes() {
+        for nplanes in [1, 2, 3, 8, 16, 255] {
+            cases(nplanes, |src, at| {
+                let out = model(nplanes, src, |length| length / 16 * 16);
+                on_every_isa(|isa| {
+                    let mut back = vec![0x5A; at + src.len()];
+                    backward_old(isa, nplanes, &out, &mut back[at..]);
+                    assert_eq!(back[at..], *src, "{} planes {nplanes} length {}", isa.name(), src.len());
+                });
+            });
+        }
+    }
 }

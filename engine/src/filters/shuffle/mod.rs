@@ -95,8 +95,8 @@ fn unshuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{cases, on_every_isa};
     use super::*;
+    use crate::filters::testing::{cases, on_every_isa};
 
     /// The definition.
     fn model(width: usize, src: &[u8]) -> Vec<u8> {
