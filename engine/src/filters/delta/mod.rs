@@ -47,3 +47,52 @@ fn cut<'a, 'b>(width: usize, src: &'a [u8], dst: &'b mut [u8]) -> (&'a [u8], &'b
     dst_tail.copy_from_slice(tail);
     (words, dst)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filters::testing::{cases, noise};
+
+    #[test]
+    fn words_are_as_wide_as_the_format_says() {
+        let widths: Vec<_> = [1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 255].map(word_width).into();
+        assert_eq!(widths, [1, 2, 1, 4, 1, 1, 8, 1, 8, 8, 1]);
+    }
+
+    #[test]
+    fn the_first_block_is_xored_with_itself_one_word_on() {
+        for width in [1, 2, 4, 8] {
+            cases(width, |src, at| {
+                let mut expected = src.to_vec();
+                for i in width..src.len() / width * width {
+                    expected[i] = src[i] ^ src[i - width];
+                }
+                let mut out = vec![0xA5; at + src.len()];
+                forward(width, src, &mut out[at..], None);
+                assert_eq!(out[at..], expected, "width {width} length {}", src.len());
+                let mut back = vec![0x5A; at + src.len()];
+                backward(width, &out[at..], &mut back[at..], None);
+                assert_eq!(back[at..], *src, "width {width} length {}", src.len());
+            });
+        }
+    }
+
+    #[test]
+    fn other_blocks_are_xored_with_the_reference_and_their_tails_copied() {
+        let reference = noise(80_000);
+        for width in [1, 2, 4, 8] {
+            cases(width, |src, at| {
+                let mut expected = src.to_vec();
+                for i in 0..src.len() / width * width {
+                    expected[i] ^= reference[i];
+                }
+                let mut out = vec![0xA5; at + src.len()];
+                forward(width, src, &mut out[at..], Some(&reference));
+                assert_eq!(out[at..], expected, "width {width} length {}", src.len());
+                let mut back = vec![0x5A; at + src.len()];
+                backward(width, &out[at..], &mut back[at..], Some(&reference));
+                assert_eq!(back[at..], *src, "width {width} length {}", src.len());
+            });
+        }
+    }
+}

@@ -17,21 +17,30 @@ pub(super) fn forward(width: usize, src: &[u8], dst: &mut [u8]) {
 
 /// Undo [`forward`] for words of 1, 2, 4 or 8 bytes.
 pub(super) fn backward(width: usize, src: &[u8], dst: &mut [u8]) {
-    let (words, tail) = src.as_chunks::<8>();
+    match width {
+        1 => backward_of::<1>(src, dst),
+        2 => backward_of::<2>(src, dst),
+        4 => backward_of::<4>(src, dst),
+        _ => backward_of::<8>(src, dst),
+    }
+}
+
+fn backward_of<const WIDTH: usize>(src: &[u8], dst: &mut [u8]) {
+    let (eights, tail) = src.as_chunks::<8>();
     let (dst, dst_tail) = dst.as_chunks_mut::<8>();
     let mut last = 0;
-    for (d, s) in dst.iter_mut().zip(words) {
+    for (d, s) in dst.iter_mut().zip(eights) {
         let mut x = u64::from_le_bytes(*s);
-        let mut lag = width;
-        while lag < 8 {
-            x ^= x << (8 * lag);
-            lag *= 2;
+        for lag in [1, 2, 4] {
+            if lag >= WIDTH {
+                x ^= x << (8 * lag);
+            }
         }
         *d = (x ^ last).to_le_bytes();
-        last ^= repeat_last(width, x);
+        last ^= repeat_last::<WIDTH>(x);
     }
     let mut last = last.to_le_bytes();
-    for (d, s) in dst_tail.chunks_exact_mut(width).zip(tail.chunks_exact(width)) {
+    for (d, s) in dst_tail.chunks_exact_mut(WIDTH).zip(tail.chunks_exact(WIDTH)) {
         for ((d, s), last) in d.iter_mut().zip(s).zip(&mut last) {
             *last ^= s;
             *d = *last;
@@ -40,8 +49,8 @@ pub(super) fn backward(width: usize, src: &[u8], dst: &mut [u8]) {
 }
 
 /// The last word of 8 bytes in all places.
-fn repeat_last(width: usize, x: u64) -> u64 {
-    match width {
+fn repeat_last<const WIDTH: usize>(x: u64) -> u64 {
+    match WIDTH {
         1 => (x >> 56) * 0x0101_0101_0101_0101,
         2 => (x >> 48) * 0x0001_0001_0001_0001,
         4 => (x >> 32) * 0x0000_0001_0000_0001,

@@ -67,3 +67,56 @@ pub(super) fn forward(width: usize, bits: u32, src: &[u8], dst: &mut [u8]) {
         *d = s & m;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filters::testing::cases;
+
+    #[test]
+    fn low_bits_are_cleared_and_tails_copied() {
+        for width in [1, 2, 4, 8] {
+            for bits in [1, 3, 8 * u32::try_from(width).unwrap() - 1] {
+                cases(width, |src, at| {
+                    let mut expected = src.to_vec();
+                    for item in expected.chunks_exact_mut(width) {
+                        let mut value = [0; 8];
+                        value[..width].copy_from_slice(item);
+                        let value = u64::from_le_bytes(value) >> bits << bits;
+                        item.copy_from_slice(&value.to_le_bytes()[..width]);
+                    }
+                    let mut out = vec![0xA5; at + src.len()];
+                    forward(width, bits, src, &mut out[at..]);
+                    assert_eq!(out[at..], expected, "width {width} bits {bits} length {}", src.len());
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn metas_keep_or_clear_bits_and_always_keep_one() {
+        let ok = |bits: Result<u32>| bits.ok();
+        let meta = i8::cast_unsigned;
+        assert_eq!([1, 10, 23, 24].map(|p| ok(bits_of_trunc_prec(4, p))), [Some(22), Some(13), Some(0), None]);
+        assert_eq!([-1, -22, -23].map(|p| ok(bits_of_trunc_prec(4, meta(p)))), [Some(1), Some(22), None]);
+        assert_eq!([1, 52, 53].map(|p| ok(bits_of_trunc_prec(8, p))), [Some(51), Some(0), None]);
+        assert_eq!([-51, -52, -128].map(|p| ok(bits_of_trunc_prec(8, meta(p)))), [Some(51), None, None]);
+        for (typesize, most) in [(1, 8), (2, 16), (4, 32), (8, 64)] {
+            assert_eq!(bits_of_int_trunc(typesize, most), Ok(0));
+            assert_eq!(bits_of_int_trunc(typesize, 1), Ok(u32::from(most) - 1));
+            assert_eq!(ok(bits_of_int_trunc(typesize, most + 1)), None);
+            assert_eq!(bits_of_int_trunc(typesize, (most - 1).wrapping_neg()), Ok(u32::from(most) - 1));
+            assert_eq!(ok(bits_of_int_trunc(typesize, most.wrapping_neg())), None);
+        }
+    }
+
+    #[test]
+    fn a_meta_of_0_and_wrong_typesizes_are_refused() {
+        let refusal =
+            Error::Argument { name: "filters_meta", expected: "1 to 23 or -1 to -22 for trunc_prec".into(), found: 0 };
+        assert_eq!(bits_of_trunc_prec(4, 0), Err(refusal));
+        assert!(bits_of_int_trunc(4, 0).is_err());
+        assert!([1, 2, 3, 16].into_iter().all(|typesize| bits_of_trunc_prec(typesize, 1).is_err()));
+        assert!([3, 5, 16, 255].into_iter().all(|typesize| bits_of_int_trunc(typesize, 1).is_err()));
+    }
+}

@@ -325,3 +325,6 @@ fn room(buffer: &mut Vec<u8>, length: usize) -> Result<&mut [u8]> {
     }
     Ok(&mut buffer[..length])
 }
+
+#[cfg(test)]
+mod tests;
