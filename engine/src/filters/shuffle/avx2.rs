@@ -1,4 +1,4 @@
-//! All widths with AVX2; 2, 4, 8 and 16 directly, others in columns of 16 bytes.
+//! All widths with AVX2; 2, 4, 8 and 16 directly, others in columns of 8 or 16 bytes.
 //!
 //! Take the place of a byte among 32 items of T bytes as a number: upper 5 bits the item, lower bits the byte
 //! within it. Shuffling exchanges the two parts. Unpacking two vectors that are half of all apart moves the top
@@ -7,9 +7,10 @@
 //! within 16, and then needs rounds of larger units to do the same.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_permute2x128_si256, _mm256_set_m128i,
-    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32,
-    _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
+    __m256i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm256_castsi256_si128, _mm256_extracti128_si256,
+    _mm256_permute2x128_si256, _mm256_set_epi64x, _mm256_set_m128i, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8,
+    _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
 use super::scalar;
@@ -18,8 +19,6 @@ use crate::filters::x86::{load16, load32, store16, store32};
 
 /// Items handled at a time.
 const STEP: usize = 32;
-/// Bytes of a column, for widths without code of their own.
-const COLUMN: usize = 16;
 
 /// For 16 bytes of items of `width` bytes: where each byte comes from when byte 0 of all items goes first.
 #[expect(clippy::cast_possible_truncation, reason = "the places are below 16")]
@@ -94,13 +93,18 @@ pub(in crate::filters) fn to_items<const T: usize>(planes: [__m256i; T]) -> [__m
 #[target_feature(enable = "avx2")]
 fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / T;
-    for start in starts(nitems, STEP) {
-        let mut rows = [_mm256_setzero_si256(); T];
-        for (n, row) in rows.iter_mut().enumerate() {
-            *row = load32(src, start * T + 32 * n);
+    for start in starts(nitems, 2 * STEP) {
+        let mut halves = [[_mm256_setzero_si256(); T]; 2];
+        for (half, rows) in halves.iter_mut().enumerate() {
+            for (n, row) in rows.iter_mut().enumerate() {
+                *row = load32(src, (start + half * STEP) * T + 32 * n);
+            }
+            *rows = to_planes(*rows);
         }
-        for (j, plane) in to_planes(rows).iter().enumerate() {
-            store32(dst, j * nitems + start, *plane);
+        // Planes are often some power of two apart and share few lines of the cache: fill each line at once.
+        for j in 0..T {
+            store32(dst, j * nitems + start, halves[0][j]);
+            store32(dst, j * nitems + start + STEP, halves[1][j]);
         }
     }
 }
@@ -119,22 +123,50 @@ fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
     }
 }
 
+/// 32 bytes of a column of `COLUMN` bytes, 8 or 16: as many items as that makes, `width` bytes apart.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_column<const COLUMN: usize>(src: &[u8], at: usize, width: usize) -> __m256i {
+    if COLUMN == 16 {
+        return _mm256_set_m128i(load16(src, at + width), load16(src, at));
+    }
+    let [a, b, c, d] =
+        [0, 1, 2, 3].map(|n| i64::from_le_bytes(src[at + n * width..at + n * width + 8].as_chunks().0[0]));
+    _mm256_set_epi64x(d, c, b, a)
+}
+
+/// Undo [`load_column`].
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_column<const COLUMN: usize>(dst: &mut [u8], at: usize, width: usize, row: __m256i) {
+    let (low, high) = (_mm256_castsi256_si128(row), _mm256_extracti128_si256::<1>(row));
+    if COLUMN == 16 {
+        store16(dst, at, low);
+        store16(dst, at + width, high);
+        return;
+    }
+    let items =
+        [_mm_cvtsi128_si64(low), _mm_extract_epi64::<1>(low), _mm_cvtsi128_si64(high), _mm_extract_epi64::<1>(high)];
+    for (n, item) in items.iter().enumerate() {
+        dst[at + n * width..at + n * width + 8].copy_from_slice(&item.to_le_bytes());
+    }
+}
+
 /// Number of items, from the first, of which a column can be had without going over the end.
-fn nitems_within(width: usize, length: usize) -> usize {
-    length.checked_sub(COLUMN).map_or(0, |last| (last / width + 1).min(length / width))
+fn nitems_within(column: usize, width: usize, length: usize) -> usize {
+    length.checked_sub(column).map_or(0, |last| (last / width + 1).min(length / width))
 }
 
 /// Shuffle any width: columns of narrow items reach into the next ones, of wide items they may overlap.
 #[target_feature(enable = "avx2")]
-fn shuffle_columns(width: usize, src: &[u8], dst: &mut [u8]) {
+fn shuffle_columns<const COLUMN: usize>(width: usize, src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / width;
-    let within = nitems_within(width, src.len());
+    let within = nitems_within(COLUMN, width, src.len());
     for start in starts(within, STEP) {
         for column in starts(width.max(COLUMN), COLUMN) {
             let mut rows = [_mm256_setzero_si256(); COLUMN];
             for (n, row) in rows.iter_mut().enumerate() {
-                let at = (start + 2 * n) * width + column;
-                *row = _mm256_set_m128i(load16(src, at + width), load16(src, at));
+                *row = load_column::<COLUMN>(src, (start + n * STEP / COLUMN) * width + column, width);
             }
             for (j, plane) in to_planes(rows).iter().enumerate().take(width) {
                 store32(dst, (column + j) * nitems + start, *plane);
@@ -146,9 +178,9 @@ fn shuffle_columns(width: usize, src: &[u8], dst: &mut [u8]) {
 
 /// Undo [`shuffle_columns`]: what columns of narrow items write into the next ones is overwritten with these.
 #[target_feature(enable = "avx2")]
-fn unshuffle_columns(width: usize, src: &[u8], dst: &mut [u8]) {
+fn unshuffle_columns<const COLUMN: usize>(width: usize, src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / width;
-    let within = nitems_within(width, src.len());
+    let within = nitems_within(COLUMN, width, src.len());
     for start in starts(within, STEP) {
         for column in starts(width.max(COLUMN), COLUMN) {
             let mut planes = [_mm256_setzero_si256(); COLUMN];
@@ -156,9 +188,7 @@ fn unshuffle_columns(width: usize, src: &[u8], dst: &mut [u8]) {
                 *plane = load32(src, (column + j) * nitems + start);
             }
             for (n, row) in to_items(planes).iter().enumerate() {
-                let at = (start + 2 * n) * width + column;
-                store16(dst, at, _mm256_castsi256_si128(*row));
-                store16(dst, at + width, _mm256_extracti128_si256::<1>(*row));
+                store_column::<COLUMN>(dst, (start + n * STEP / COLUMN) * width + column, width, *row);
             }
         }
     }
@@ -168,7 +198,7 @@ fn unshuffle_columns(width: usize, src: &[u8], dst: &mut [u8]) {
 /// Shuffle `src`, whole items of `width` bytes; false if there are too few items.
 #[target_feature(enable = "avx2")]
 pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
-    if src.len() / width < STEP + COLUMN {
+    if src.len() / width < 2 * STEP {
         return false;
     }
     match width {
@@ -176,7 +206,8 @@ pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
         4 => shuffle_of::<4>(src, dst),
         8 => shuffle_of::<8>(src, dst),
         16 => shuffle_of::<16>(src, dst),
-        _ => shuffle_columns(width, src, dst),
+        ..8 => shuffle_columns::<8>(width, src, dst),
+        _ => shuffle_columns::<16>(width, src, dst),
     }
     true
 }
@@ -184,7 +215,7 @@ pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
 /// Undo [`shuffle`], under the same condition.
 #[target_feature(enable = "avx2")]
 pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
-    if src.len() / width < STEP + COLUMN {
+    if src.len() / width < 2 * STEP {
         return false;
     }
     match width {
@@ -192,7 +223,8 @@ pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
         4 => unshuffle_of::<4>(src, dst),
         8 => unshuffle_of::<8>(src, dst),
         16 => unshuffle_of::<16>(src, dst),
-        _ => unshuffle_columns(width, src, dst),
+        ..8 => unshuffle_columns::<8>(width, src, dst),
+        _ => unshuffle_columns::<16>(width, src, dst),
     }
     true
 }

@@ -64,6 +64,7 @@ fn shuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
         // SAFETY: an `Isa` with NEON exists only where detection found it.
         return unsafe { neon::shuffle(width, src, dst) };
     }
+    let _ = (isa, width, src, dst);
     false
 }
 
@@ -90,6 +91,7 @@ fn unshuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
         // SAFETY: an `Isa` with NEON exists only where detection found it.
         return unsafe { neon::unshuffle(width, src, dst) };
     }
+    let _ = (isa, width, src, dst);
     false
 }
 
