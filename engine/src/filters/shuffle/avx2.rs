@@ -102,9 +102,10 @@ fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
             *rows = to_planes(*rows);
         }
         // Planes are often some power of two apart and share few lines of the cache: fill each line at once.
-        for j in 0..T {
-            store32(dst, j * nitems + start, halves[0][j]);
-            store32(dst, j * nitems + start + STEP, halves[1][j]);
+        let [first, second] = halves;
+        for (j, (first, second)) in first.iter().zip(&second).enumerate() {
+            store32(dst, j * nitems + start, *first);
+            store32(dst, j * nitems + start + STEP, *second);
         }
     }
 }
