@@ -71,7 +71,7 @@ pub const fn name_of_id(id: u8) -> &'static str {
     }
 }
 
-/// Filters that the caller brings, for ids that are not built in.
+/// Filters that the caller brings; of an id that is built in too, the caller's is taken.
 ///
 /// A filter maps a block to one of the same length. `dst` comes zeroed, `meta` is the slot's parameter byte.
 pub trait UserFilter: Sync {

@@ -45,7 +45,7 @@ impl Pipeline {
     /// The pipeline of a chunk that is read.
     ///
     /// `typesize` is the chunk's, 1 to 255 bytes; `itemsize` is the size in bytes of the container's items where
-    /// it is known, which [`BYTEDELTA`] may need. Filters that are not built in are looked for in `user`. Of
+    /// it is known, which [`BYTEDELTA`] may need. The filters of `user` go before those that are built in. Of
     /// filters that only lose bits, nothing is asked, as there is nothing to undo; such a pipeline leaves them
     /// out of [`forward`](Self::forward) too.
     ///
@@ -64,8 +64,10 @@ impl Pipeline {
         let mut steps = Vec::new();
         for (id, meta) in std::iter::zip(ids, metas) {
             steps.extend(match id {
-                TRUNC_PREC | INT_TRUNC => None,
-                BYTEDELTA_OLD => Some(Step::BytedeltaOld { nplanes: nplanes(meta, typesize, itemsize)? }),
+                TRUNC_PREC | INT_TRUNC if !brought(user, id) => None,
+                BYTEDELTA_OLD if !brought(user, id) => {
+                    Some(Step::BytedeltaOld { nplanes: nplanes(meta, typesize, itemsize)? })
+                }
                 _ => step(id, meta, typesize, itemsize, rule, user)?,
             });
         }
@@ -91,7 +93,7 @@ impl Pipeline {
         let mut steps = Vec::new();
         let mut nfilters = 0;
         for (id, meta) in std::iter::zip(ids, metas) {
-            if id == DELTA && nfilters > 0 {
+            if id == DELTA && nfilters > 0 && !brought(user, id) {
                 let expected = "delta at most once and before all other filters".into();
                 return Err(Error::Argument { name: "filters", expected, found: id.into() });
             }
@@ -272,6 +274,7 @@ fn step(
     }
     Ok(match id {
         NOFILTER => None,
+        _ if brought(user, id) => Some(Step::User { id, meta }),
         SHUFFLE => {
             let width = if meta == 0 { typesize } else { meta.into() };
             (width > 1).then_some(Step::Shuffle { width })
@@ -281,9 +284,13 @@ fn step(
         TRUNC_PREC => truncation(typesize, truncate::bits_of_trunc_prec(typesize, meta)?),
         INT_TRUNC => truncation(typesize, truncate::bits_of_int_trunc(typesize, meta)?),
         BYTEDELTA => Some(Step::Bytedelta { nplanes: nplanes(meta, typesize, itemsize)? }),
-        _ if id != BYTEDELTA_OLD && user.is_some_and(|user| user.has(id)) => Some(Step::User { id, meta }),
         _ => return Err(unsupported(id)),
     })
+}
+
+/// Whether the user brings the filter; that goes before what is built in.
+fn brought(user: Option<&dyn UserFilter>, id: u8) -> bool {
+    user.is_some_and(|user| user.has(id))
 }
 
 fn truncation(width: usize, bits: u32) -> Option<Step> {

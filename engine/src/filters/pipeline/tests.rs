@@ -164,6 +164,32 @@ fn the_users_filters_run_and_must_be_there() {
 }
 
 #[test]
+fn a_users_filter_goes_before_the_one_that_is_built_in() {
+    struct Every;
+    impl UserFilter for Every {
+        fn has(&self, _: u8) -> bool {
+            true
+        }
+        fn forward(&self, id: u8, _: u8, _: &[u8], dst: &mut [u8]) -> Result<()> {
+            dst.fill(id);
+            Ok(())
+        }
+        fn backward(&self, id: u8, meta: u8, src: &[u8], dst: &mut [u8]) -> Result<()> {
+            self.forward(id, meta, src, dst)
+        }
+    }
+    for id in [SHUFFLE, TRUNC_PREC, DELTA, BYTEDELTA_OLD, INT_TRUNC, NDCELL, 255] {
+        let (ids, mut scratch) = ([0, BITSHUFFLE, 0, 0, 0, id], Scratch::default());
+        let write = Pipeline::for_writing(ids, [0; 6], 4, None, Some(&Every)).unwrap();
+        assert_eq!(write.forward(Isa::detect(), &[0; 3], None, &mut scratch, Some(&Every)), Ok(&[id; 3][..]));
+        let mut dst = [0; 3];
+        let read = Pipeline::for_reading(ids, [0; 6], 4, None, RULE, Some(&Every)).unwrap();
+        read.backward(Isa::detect(), &[0; 3], &mut dst, None, &mut scratch, Some(&Every)).unwrap();
+        assert_eq!(dst, [BITSHUFFLE; 3]);
+    }
+}
+
+#[test]
 fn what_a_users_filter_says_is_passed_on() {
     let mut metas = [0; 6];
     metas[5] = 99;
