@@ -8,7 +8,7 @@ no copy repeats another; the others are made.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-NAMES = ("climate", "smooth", "stamps", "counts", "categories", "text")
 
 
 def climate(nbytes: int) -> NDArray[np.float32]:
@@ -30,9 +28,11 @@ def climate(nbytes: int) -> NDArray[np.float32]:
     for path in sorted(root.glob("*.nc")):
         try:
             with h5netcdf.File(path, "r") as file:
-                for variable in file.variables.values():
-                    if variable.dtype.kind == "f" and variable.ndim >= 2:
-                        fields.append(np.asarray(variable[...], dtype="f4").ravel())
+                fields.extend(
+                    np.asarray(variable[...], dtype="f4").ravel()
+                    for variable in file.variables.values()
+                    if variable.dtype.kind == "f" and variable.ndim >= 2
+                )
         except OSError:
             continue  # a NetCDF 3 file
     data = np.concatenate(fields)
@@ -91,14 +91,16 @@ def text(nbytes: int) -> NDArray[np.uint8]:
     return np.frombuffer("".join(lines).encode()[:nbytes], dtype="u1")
 
 
-def load(name: str, nbytes: int) -> NDArray[np.generic]:
+MAKERS: dict[str, Callable[[int], NDArray[Any]]] = {
+    "climate": climate,
+    "smooth": smooth,
+    "stamps": stamps,
+    "counts": counts,
+    "categories": categories,
+    "text": text,
+}
+
+
+def load(name: str, nbytes: int) -> NDArray[Any]:
     """Return the data set `name` with about `nbytes` bytes."""
-    makers: dict[str, Callable[[int], NDArray[np.generic]]] = {
-        "climate": climate,  # type: ignore[dict-item]
-        "smooth": smooth,  # type: ignore[dict-item]
-        "stamps": stamps,  # type: ignore[dict-item]
-        "counts": counts,  # type: ignore[dict-item]
-        "categories": categories,  # type: ignore[dict-item]
-        "text": text,  # type: ignore[dict-item]
-    }
-    return makers[name](nbytes)
+    return MAKERS[name](nbytes)

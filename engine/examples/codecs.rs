@@ -71,10 +71,7 @@ fn measure(
         Ok(())
     })?;
     let decomp = best(|| {
-        for ((dst, src), (size, raw)) in back
-            .chunks_mut(block)
-            .zip(&streams)
-            .zip(sizes.iter().zip(data.chunks(block)))
+        for ((dst, src), (size, raw)) in back.chunks_mut(block).zip(&streams).zip(sizes.iter().zip(data.chunks(block)))
         {
             match size {
                 Some(size) => decoder.decode(codec.format(), &src[..*size], dst, None)?,
@@ -83,16 +80,8 @@ fn measure(
         }
         Ok(())
     })?;
-    assert!(
-        back == data,
-        "{} level {level} does not roundtrip",
-        codec.name()
-    );
-    let total = sizes
-        .iter()
-        .zip(data.chunks(block))
-        .map(|(size, raw)| size.unwrap_or(raw.len()))
-        .sum();
+    assert!(back == data, "{} level {level} does not roundtrip", codec.name());
+    let total = sizes.iter().zip(data.chunks(block)).map(|(size, raw)| size.unwrap_or(raw.len())).sum();
     let speed = |time: Duration| data.len() as f64 / 1e6 / time.as_secs_f64();
     Ok((total, speed(comp), speed(decomp)))
 }
@@ -120,9 +109,7 @@ fn made_up() -> Vec<(String, Vec<u8>)> {
         state ^= state << 17;
         state % below
     };
-    let floats: Vec<[u8; 8]> = (0..SIZE / 8)
-        .map(|i| (i as f64 * 1e-4).sin().to_le_bytes())
-        .collect();
+    let floats: Vec<[u8; 8]> = (0..SIZE / 8).map(|i| (i as f64 * 1e-4).sin().to_le_bytes()).collect();
     let mut shuffled = Vec::with_capacity(SIZE);
     for block in floats.chunks(16 << 10) {
         for plane in 0..8 {
@@ -137,8 +124,8 @@ fn made_up() -> Vec<(String, Vec<u8>)> {
         })
         .collect();
     let words = [
-        "chunk", "block", "stream", "of", "the", "a", "bytes", "filter", "codec", "and", "frame",
-        "offsets", "header", "trailer", "item", "special",
+        "chunk", "block", "stream", "of", "the", "a", "bytes", "filter", "codec", "and", "frame", "offsets", "header",
+        "trailer", "item", "special",
     ];
     let mut text = Vec::with_capacity(SIZE + 16);
     while text.len() < SIZE {
@@ -146,9 +133,5 @@ fn made_up() -> Vec<(String, Vec<u8>)> {
         text.extend_from_slice(words[usize::try_from(pick).unwrap_or(0)].as_bytes());
         text.push(if random(12) == 0 { b'\n' } else { b' ' });
     }
-    vec![
-        ("sine f64, shuffled".to_owned(), shuffled),
-        ("walk i32".to_owned(), walk),
-        ("words".to_owned(), text),
-    ]
+    vec![("sine f64, shuffled".to_owned(), shuffled), ("walk i32".to_owned(), walk), ("words".to_owned(), text)]
 }

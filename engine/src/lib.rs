@@ -5,7 +5,7 @@
 //! work over threads. It knows nothing of Python, of frames or of where bytes come from, beyond
 //! "a slice" or "a range of an open file".
 //!
-//! Source: `docs/format/chunk.md`.
+//! Source: docs/format/chunk.md.
 
 pub mod chunk;
 pub mod codecs;

@@ -128,6 +128,9 @@ impl EncodeParams {
             SplitMode::Auto | SplitMode::ForwardCompat => {
                 let codec = match self.compressor {
                     Compressor::BuiltIn(Codec::BloscLz | Codec::Lz4) => true,
+                    // C-Blosc2 leaves zlib's blocks whole. Split ones come out smaller and are read faster: planes
+                    // of noise are stored plain, constant planes as runs.
+                    Compressor::BuiltIn(Codec::Zlib) => typesize > 1,
                     Compressor::BuiltIn(Codec::Zstd) => self.options.clevel <= 5,
                     _ => false,
                 };

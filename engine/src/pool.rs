@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn every_task_runs_once_for_any_number_of_threads() {
         for nthreads in 1..6 {
-            let mut done = vec![0u8; 100];
+            let mut done = [0u8; 100];
             let outcome: Result<(), ()> = run(nthreads, done.iter_mut().collect(), |n, slot: &mut u8| {
                 *slot += u8::try_from(n).unwrap();
                 Ok(())

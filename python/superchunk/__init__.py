@@ -1,1 +1,181 @@
-"""Blosc2 storage for Python."""
+"""Blosc2 storage: chunks, super-chunks, contiguous frames and metalayers.
+
+The names are those that users of python-blosc2 know; `docs/differences.md` lists
+where they do something else.
+
+Examples
+--------
+>>> import superchunk
+>>> s = superchunk.SChunk(data=b"0123456789" * 1000, chunksize=1000)
+>>> s[5:12]
+b'5678901'
+
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
+from superchunk._cpu import print_versions
+from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
+from superchunk._opening import remove_urlpath
+from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
+from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
+from superchunk.core import (
+    clib_info,
+    compress,
+    compress2,
+    compressor_list,
+    decompress,
+    decompress2,
+    detect_number_of_cores,
+    free_resources,
+    get_blocksize,
+    get_cbuffer_sizes,
+    get_clib,
+    get_compressor,
+    get_cpu_info,
+    set_blocksize,
+    set_compressor,
+    set_releasegil,
+)
+from superchunk.exceptions import (
+    ArgumentError,
+    ChunkIndexError,
+    ClosedError,
+    FormatError,
+    MetalayerError,
+    MetalayerKeyError,
+    MetalayerValueError,
+    NewerFormatError,
+    ReadOnlyError,
+    StorageError,
+    SuperchunkError,
+    TruncatedError,
+    UnsupportedError,
+)
+from superchunk.meta import Meta, VlMeta
+from superchunk.params import (
+    DEFINED_CODECS_STOP,
+    EXTENDED_HEADER_LENGTH,
+    GLOBAL_REGISTERED_CODECS_STOP,
+    MAX_BLOCKSIZE,
+    MAX_BUFFERSIZE,
+    MAX_DIM,
+    MAX_OVERHEAD,
+    MAX_TYPESIZE,
+    MIN_HEADER_LENGTH,
+    USER_REGISTERED_CODECS_STOP,
+    Codec,
+    CParams,
+    DParams,
+    Filter,
+    SpecialValue,
+    SplitMode,
+    Storage,
+    Tuner,
+    cparams_dflts,
+    default_nthreads,
+    dparams_dflts,
+    ncores,
+    set_nthreads,
+    storage_dflts,
+)
+from superchunk.schunk import ChunkInfo, SChunk
+
+if TYPE_CHECKING:
+    nthreads: int
+    cpu_info: dict[str, int]
+
+IS_WASM: Final = sys.platform == "emscripten"
+"""Whether this is WebAssembly."""
+
+__all__ = [
+    "DEFINED_CODECS_STOP",
+    "EXTENDED_HEADER_LENGTH",
+    "GLOBAL_REGISTERED_CODECS_STOP",
+    "IS_WASM",
+    "MAX_BLOCKSIZE",
+    "MAX_BUFFERSIZE",
+    "MAX_DIM",
+    "MAX_OVERHEAD",
+    "MAX_TYPESIZE",
+    "MIN_HEADER_LENGTH",
+    "USER_REGISTERED_CODECS_STOP",
+    "VERSION_DATE",
+    "VERSION_STRING",
+    "ArgumentError",
+    "CParams",
+    "ChunkIndexError",
+    "ChunkInfo",
+    "ClosedError",
+    "Codec",
+    "DParams",
+    "Filter",
+    "FormatError",
+    "Meta",
+    "MetalayerError",
+    "MetalayerKeyError",
+    "MetalayerValueError",
+    "NewerFormatError",
+    "ReadOnlyError",
+    "SChunk",
+    "SpecialValue",
+    "SplitMode",
+    "Storage",
+    "StorageError",
+    "SuperchunkError",
+    "TruncatedError",
+    "Tuner",
+    "UnsupportedError",
+    "VlMeta",
+    "__version__",
+    "blosclib_version",
+    "clib_info",
+    "compress",
+    "compress2",
+    "compressor_list",
+    "cparams_dflts",
+    "cpu_info",
+    "decompress",
+    "decompress2",
+    "detect_number_of_cores",
+    "dparams_dflts",
+    "free_resources",
+    "from_cframe",
+    "get_blocksize",
+    "get_cbuffer_sizes",
+    "get_clib",
+    "get_compressor",
+    "get_cpu_info",
+    "load",
+    "ncores",
+    "nthreads",
+    "open",
+    "postfilter_funcs",
+    "prefilter_funcs",
+    "print_versions",
+    "register_codec",
+    "register_filter",
+    "remove_urlpath",
+    "schunk_from_cframe",
+    "set_blocksize",
+    "set_compressor",
+    "set_nthreads",
+    "set_releasegil",
+    "storage_dflts",
+    "ucodecs_registry",
+    "ufilters_registry",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (as Python asks for)
+    """Return what changes (`nthreads`) or is asked for rarely (`cpu_info`)."""
+    if name == "nthreads":
+        return default_nthreads()
+    if name == "cpu_info":
+        return get_cpu_info()
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -137,5 +137,8 @@ def lazy_chunk(source: Source, nchunk: int, offset: int) -> bytes:
 def codec_version(codec: int) -> tuple[str, str]:
     """Return name and version of the library behind a built-in codec id."""
 
+def free_threads() -> None:
+    """Give the threads back to the system; the next parallel job makes new ones."""
+
 def instruction_sets() -> list[str]:
     """Return the instruction sets that the engine uses on this machine, best first."""

@@ -11,19 +11,21 @@
     ├── StorageError(OSError)               reading or writing failed
     ├── ReadOnlyError(ValueError)           a change through a handle that may only read
     ├── ClosedError(ValueError)             use of a closed handle
+    ├── ArgumentError(ValueError)           an argument that cannot be used
     ├── ChunkIndexError(IndexError)         a chunk number out of range
     └── MetalayerError                      a metalayer cannot be stored as asked
         ├── MetalayerKeyError(KeyError)     no metalayer of that name
         └── MetalayerValueError(ValueError) its name, size or value is not allowed
 
 All are `RuntimeError` as well, because that is what programs written for
-python-blosc2 catch. Wrong arguments raise the plain `ValueError` or `TypeError`.
-The numbers in a message are attributes too.
+python-blosc2 catch. Other wrong arguments raise the plain `ValueError` or
+`TypeError`. The numbers in a message are attributes too.
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "ArgumentError",
     "ChunkIndexError",
     "ClosedError",
     "FormatError",
@@ -121,6 +123,13 @@ class ReadOnlyError(SuperchunkError, ValueError):
 
 class ClosedError(SuperchunkError, ValueError):
     """Use of a closed handle."""
+
+
+class ArgumentError(SuperchunkError, ValueError):
+    """An argument that is out of its range, too small, or not possible in this version.
+
+    Raised where programs written for python-blosc2 may expect a RuntimeError.
+    """
 
 
 class ChunkIndexError(SuperchunkError, IndexError):

@@ -25,24 +25,21 @@ impl Chunk<'_> {
         if let Some(data) = self.bytes.get(start..cbytes) {
             return Ok((start as u64, data));
         }
-        let end = self.end_of(nblock, start);
-        let length = if self.header.vlblocks() {
-            end - start
-        } else {
-            // No valid block takes more than its plain bytes, and five for each stream.
-            (end - start).min(self.block_len(nblock) + 5 * self.nstreams)
-        };
-        let data = resize(input, length)?;
+        let end = self.end_of(start);
+        let data = resize(input, end - start)?;
         self.source.read_all(start as u64, data, "block")?;
         Ok((start as u64, data))
     }
 
     /// The next start behind `start`, or the end of the chunk.
-    pub(super) fn end_of(&self, nblock: usize, start: usize) -> usize {
+    pub(super) fn end_of(&self, start: usize) -> usize {
         let cbytes = self.header.cbytes as usize;
-        let next = match &self.sorted {
-            Some(sorted) => sorted.get(sorted.partition_point(|&s| s as usize <= start)).copied(),
-            None => self.starts().skip(nblock + 1).find(|&s| s as usize > start),
+        let next = if let Some(sorted) = &self.sorted {
+            sorted.get(sorted.partition_point(|&s| s as usize <= start)).copied()
+        } else {
+            let table = self.table();
+            let at = table.partition_point(|raw| u32::from_le_bytes(*raw) as usize <= start);
+            table.get(at).map(|raw| u32::from_le_bytes(*raw))
         };
         next.map_or(cbytes, |next| next as usize).min(cbytes)
     }
@@ -111,7 +108,7 @@ impl Chunk<'_> {
         user: Option<&dyn User>,
     ) -> Result<()> {
         if self.header.vlblocks() {
-            let end = self.end_of(nblock, usize::try_from(at).unwrap_or(usize::MAX));
+            let end = self.end_of(usize::try_from(at).unwrap_or(usize::MAX));
             let payload = data.get(4..end - usize::try_from(at).unwrap_or(0)).unwrap_or_default();
             if payload.len() == out.len() {
                 out.copy_from_slice(payload);

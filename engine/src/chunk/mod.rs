@@ -50,7 +50,7 @@ pub struct Chunk<'a> {
     source: Source<'a>,
     /// The chunk's first bytes: all of them, or at least header, table and dictionary.
     bytes: Cow<'a, [u8]>,
-    /// Block starts in ascending order, where the table's own order differs and the blocks are in a file.
+    /// Block starts in ascending order, where the table's own order differs.
     sorted: Option<Vec<u32>>,
     format: Option<CodecFormat>,
     pipeline: Option<Pipeline>,
@@ -144,7 +144,9 @@ impl<'a> Chunk<'a> {
                 _ => usize::from(header.typesize),
             };
             // Chunks with an unrounded block size exist; their data were cut with the rounded one.
-            let rounded = if nbytes < itemsize {
+            let rounded = if header.instrumented() {
+                self.blocksize
+            } else if nbytes < itemsize {
                 1
             } else if self.blocksize > itemsize {
                 self.blocksize - self.blocksize % itemsize
@@ -168,7 +170,7 @@ impl<'a> Chunk<'a> {
         if header.use_dict() {
             self.open_dict(table_end)?;
         }
-        if self.bytes.len() < cbytes && !self.starts().is_sorted() {
+        if !self.starts().is_sorted() {
             let mut sorted: Vec<u32> = self.starts().collect();
             sorted.sort_unstable();
             self.sorted = Some(sorted);
@@ -260,10 +262,13 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    fn starts(&self) -> impl Iterator<Item = u32> {
+    fn table(&self) -> &[[u8; 4]] {
         let from = self.header.len();
-        let (table, _) = self.bytes[from..from + 4 * self.nblocks].as_chunks::<4>();
-        table.iter().map(|raw| u32::from_le_bytes(*raw))
+        self.bytes[from..from + 4 * self.nblocks].as_chunks::<4>().0
+    }
+
+    fn starts(&self) -> impl Iterator<Item = u32> {
+        self.table().iter().map(|raw| u32::from_le_bytes(*raw))
     }
 
     fn start(&self, nblock: usize) -> u32 {
@@ -306,7 +311,7 @@ impl<'a> Chunk<'a> {
         let table_end = self.header.len() + 4 * self.nblocks;
         let sizes = match self.header.body() {
             Body::Blocks | Body::VlBlocks => (0..self.nblocks)
-                .map(|n| self.end_of(n, self.start(n) as usize).saturating_sub(self.start(n) as usize))
+                .map(|n| self.end_of(self.start(n) as usize).saturating_sub(self.start(n) as usize))
                 .collect(),
             _ => (0..self.nblocks).map(|n| self.block_len(n)).collect(),
         };

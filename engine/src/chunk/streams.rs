@@ -54,9 +54,6 @@ impl<'a> Streams<'a> {
             ..-255 => Err(bad("csize is below -255")),
             _ => {
                 let csize = usize::try_from(csize).unwrap_or(usize::MAX);
-                if csize > length {
-                    return Err(bad("csize exceeds the plain length of the stream"));
-                }
                 let Some(bytes) = rest.get(..csize) else {
                     return Err(Error::Truncated {
                         what: "stream",
@@ -83,7 +80,7 @@ impl Chunk<'_> {
             let Some(csize) = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) else { return false };
             let Ok(csize) = usize::try_from(i32::from_le_bytes(*csize)) else { return false };
             at += 4 + csize;
-            if csize > self.blocksize / nstreams || at > self.header.cbytes as usize {
+            if at > self.header.cbytes as usize {
                 return false;
             }
         }
@@ -144,7 +141,7 @@ impl Chunk<'_> {
                     found: length.into(),
                 });
             };
-            let payload = self.end_of(nblock, start) - start - 4;
+            let payload = self.end_of(start) - start - 4;
             let expansion = self.format.map_or(1, max_expansion);
             if positive > UNEARNED && positive / expansion > payload {
                 return Err(Error::Stream {

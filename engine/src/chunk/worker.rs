@@ -18,6 +18,7 @@ impl Worker {
     /// Let go of scratch space that only an unusually large block needed.
     pub(crate) fn trim(&mut self) {
         const KEEP: usize = 16 * 1024 * 1024;
+        self.filters.trim(KEEP);
         for buffer in [&mut self.stage, &mut self.block, &mut self.input] {
             if buffer.capacity() > KEEP {
                 *buffer = Vec::new();

@@ -27,20 +27,11 @@ impl Decoder {
     ///
     /// What is wrong with the stream; the content of `dst` is then of no use, but every byte of it
     /// is either as before or written by the decoder.
-    pub fn decode(
-        &mut self,
-        format: CodecFormat,
-        src: &[u8],
-        dst: &mut [u8],
-        dict: Option<&DecodeDict>,
-    ) -> Verdict {
+    pub fn decode(&mut self, format: CodecFormat, src: &[u8], dst: &mut [u8], dict: Option<&DecodeDict>) -> Verdict {
         match format {
             CodecFormat::BloscLz => blosclz::decode(src, dst),
             CodecFormat::Lz4 => lz4::decode(src, dst, dict.map_or(&[], DecodeDict::history)),
-            CodecFormat::Zlib => self
-                .zlib
-                .get_or_insert_with(zlib::Decoder::new)
-                .decode(src, dst),
+            CodecFormat::Zlib => self.zlib.get_or_insert_with(zlib::Decoder::new).decode(src, dst),
             CodecFormat::Zstd => {
                 let decoder = match &mut self.zstd {
                     Some(decoder) => decoder,

@@ -3,7 +3,7 @@
 //! For Zstd the bytes of a dictionary are a trained one; for LZ4 and LZ4HC they are history that
 //! seems to lie just before each stream. Where they stand in a chunk is the chunk's business.
 //!
-//! Source: `docs/format/chunk.md`, section 4.
+//! Source: docs/format/chunk.md, section "Dictionaries".
 
 use std::sync::{Arc, OnceLock};
 
@@ -73,11 +73,7 @@ impl PreparedDict {
     /// bytes that start like a trained Zstd dictionary but are none; [`Error::OutOfMemory`].
     pub fn new(codec: Codec, clevel: u8, bytes: &[u8]) -> Result<Self> {
         if bytes.is_empty() {
-            return Err(Error::Argument {
-                name: "dictionary",
-                expected: "at least one byte".into(),
-                found: 0,
-            });
+            return Err(Error::Argument { name: "dictionary", expected: "at least one byte".into(), found: 0 });
         }
         let shared = match codec {
             Codec::Lz4 => Shared::Lz4(Arc::new(lz4::FastDict::new(bytes)?)),
@@ -92,11 +88,7 @@ impl PreparedDict {
             }
             Codec::BloscLz | Codec::Zlib => return Err(takes_none(codec)),
         };
-        Ok(Self {
-            codec,
-            clevel,
-            shared,
-        })
+        Ok(Self { codec, clevel, shared })
     }
 
     /// Checks that an encoder of this codec and level can use the dictionary.
@@ -129,11 +121,7 @@ impl PreparedDict {
 
 /// The error for a codec without dictionaries.
 fn takes_none(codec: Codec) -> Error {
-    Error::Argument {
-        name: "codec",
-        expected: "1, 2 or 5 with a dictionary".into(),
-        found: codec.id().into(),
-    }
+    Error::Argument { name: "codec", expected: "1, 2 or 5 with a dictionary".into(), found: codec.id().into() }
 }
 
 /// A dictionary for decoding. The bytes serve LZ4; the Zstd form is made on first use.
@@ -146,10 +134,7 @@ impl DecodeDict {
     /// Takes a copy of the dictionary's bytes as they stand in a chunk.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
-        Self {
-            bytes: bytes.into(),
-            zstd: OnceLock::new(),
-        }
+        Self { bytes: bytes.into(), zstd: OnceLock::new() }
     }
 
     /// The bytes, as history in front of each stream.
@@ -159,18 +144,13 @@ impl DecodeDict {
 
     /// The Zstd form.
     pub(super) fn zstd(&self) -> Verdict<&DDict<'static>> {
-        self.zstd
-            .get_or_init(|| DDict::try_create(&self.bytes))
-            .as_ref()
-            .ok_or("the dictionary is damaged")
+        self.zstd.get_or_init(|| DDict::try_create(&self.bytes)).as_ref().ok_or("the dictionary is damaged")
     }
 }
 
 impl std::fmt::Debug for DecodeDict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DecodeDict")
-            .field("nbytes", &self.bytes.len())
-            .finish_non_exhaustive()
+        f.debug_struct("DecodeDict").field("nbytes", &self.bytes.len()).finish_non_exhaustive()
     }
 }
 
@@ -180,15 +160,8 @@ impl std::fmt::Debug for DecodeDict {
 /// takes no dictionary, when the sizes do not fit the samples, or when training finds nothing
 /// worth keeping.
 #[must_use]
-pub fn train_dictionary(
-    codec: Codec,
-    samples: &[u8],
-    sample_sizes: &[usize],
-    max: usize,
-) -> Option<Vec<u8>> {
-    let total = sample_sizes
-        .iter()
-        .try_fold(0_usize, |sum, &size| sum.checked_add(size))?;
+pub fn train_dictionary(codec: Codec, samples: &[u8], sample_sizes: &[usize], max: usize) -> Option<Vec<u8>> {
+    let total = sample_sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size))?;
     let samples = samples.get(..total)?;
     if samples.is_empty() || max == 0 {
         return None;

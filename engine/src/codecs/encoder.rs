@@ -38,11 +38,7 @@ impl Encoder {
     /// dictionary prepared for another codec or level; [`Error::OutOfMemory`].
     pub fn new(codec: Codec, clevel: u8, dict: Option<&PreparedDict>) -> Result<Self> {
         if clevel > 9 {
-            return Err(Error::Argument {
-                name: "clevel",
-                expected: "0 to 9".into(),
-                found: clevel.into(),
-            });
+            return Err(Error::Argument { name: "clevel", expected: "0 to 9".into(), found: clevel.into() });
         }
         if let Some(dict) = dict {
             dict.check(codec, clevel)?;
@@ -65,11 +61,7 @@ impl Encoder {
                 Kind::Zstd(zstd::Encoder::new(clevel, dict)?)
             }
         };
-        Ok(Self {
-            codec,
-            clevel,
-            kind,
-        })
+        Ok(Self { codec, clevel, kind })
     }
 
     /// The codec.

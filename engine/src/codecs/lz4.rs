@@ -5,7 +5,7 @@
 //! asked for. Each encoder owns one state of the library, each prepared dictionary another one
 //! that is only read after its making.
 //!
-//! Source: `docs/format/chunk.md`, section 7.3; the library's `lz4.h` and `lz4hc.h`.
+//! Source: docs/format/codecs.md, section "LZ4"; the library's `lz4.h` and `lz4hc.h`.
 
 use std::ffi::{c_char, c_int};
 use std::ptr::NonNull;
@@ -35,10 +35,7 @@ mod ffi {
     #[repr(C)]
     pub(super) struct StreamHc([u8; 0]);
 
-    #[expect(
-        unsafe_code,
-        reason = "functions of liblz4 that lz4-sys does not declare"
-    )]
+    #[expect(unsafe_code, reason = "functions of liblz4 that lz4-sys does not declare")]
     // SAFETY: the signatures are those of lz4.h and lz4hc.h, version 1.10.
     unsafe extern "C" {
         pub(super) safe fn LZ4_versionNumber() -> c_int;
@@ -74,11 +71,7 @@ mod ffi {
             dst_capacity: c_int,
             acceleration: c_int,
         ) -> c_int;
-        pub(super) fn LZ4_loadDictSlow(
-            stream: *mut Stream,
-            dict: *const c_char,
-            dict_size: c_int,
-        ) -> c_int;
+        pub(super) fn LZ4_loadDictSlow(stream: *mut Stream, dict: *const c_char, dict_size: c_int) -> c_int;
         pub(super) fn LZ4_resetStream_fast(stream: *mut Stream);
         pub(super) fn LZ4_attach_dictionary(working: *mut Stream, dict: *const Stream);
         pub(super) fn LZ4_compress_fast_continue(
@@ -101,11 +94,7 @@ mod ffi {
             level: c_int,
         ) -> c_int;
         pub(super) fn LZ4_resetStreamHC_fast(stream: *mut StreamHc, level: c_int);
-        pub(super) fn LZ4_loadDictHC(
-            stream: *mut StreamHc,
-            dict: *const c_char,
-            dict_size: c_int,
-        ) -> c_int;
+        pub(super) fn LZ4_loadDictHC(stream: *mut StreamHc, dict: *const c_char, dict_size: c_int) -> c_int;
         pub(super) fn LZ4_attach_HC_dictionary(working: *mut StreamHc, dict: *const StreamHc);
         pub(super) fn LZ4_compress_HC_continue(
             stream: *mut StreamHc,
@@ -120,12 +109,7 @@ mod ffi {
 /// The library's version, as "1.10.0".
 pub(super) fn version() -> String {
     let number = ffi::LZ4_versionNumber();
-    format!(
-        "{}.{}.{}",
-        number / 10_000,
-        number / 100 % 100,
-        number % 100
-    )
+    format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
 }
 
 /// A slice's start as the library wants it.
@@ -155,11 +139,7 @@ struct Stream(NonNull<ffi::Stream>);
 
 impl Stream {
     fn new() -> Result<Self> {
-        NonNull::new(ffi::LZ4_createStream())
-            .map(Self)
-            .ok_or(Error::OutOfMemory {
-                needed: FAST_STATE_SIZE,
-            })
+        NonNull::new(ffi::LZ4_createStream()).map(Self).ok_or(Error::OutOfMemory { needed: FAST_STATE_SIZE })
     }
 }
 
@@ -180,11 +160,7 @@ struct StreamHc(NonNull<ffi::StreamHc>);
 
 impl StreamHc {
     fn new() -> Result<Self> {
-        NonNull::new(ffi::LZ4_createStreamHC())
-            .map(Self)
-            .ok_or(Error::OutOfMemory {
-                needed: HC_STATE_SIZE,
-            })
+        NonNull::new(ffi::LZ4_createStreamHC()).map(Self).ok_or(Error::OutOfMemory { needed: HC_STATE_SIZE })
     }
 }
 
@@ -217,10 +193,7 @@ impl FastDict {
         // SAFETY: the state is live and exclusively held; `size` bytes are readable, and as a boxed
         // slice they stay where they are for as long as the state, which keeps a pointer to them.
         unsafe { ffi::LZ4_loadDictSlow(stream.0.as_ptr(), start(&bytes), size) };
-        Ok(Self {
-            stream,
-            _bytes: bytes,
-        })
+        Ok(Self { stream, _bytes: bytes })
     }
 }
 
@@ -247,10 +220,7 @@ impl HcDict {
         // SAFETY: as above; `size` bytes are readable, and as a boxed slice they stay where they
         // are for as long as the state, which keeps a pointer to them.
         unsafe { ffi::LZ4_loadDictHC(stream.0.as_ptr(), start(&bytes), size) };
-        Ok(Self {
-            stream,
-            _bytes: bytes,
-        })
+        Ok(Self { stream, _bytes: bytes })
     }
 }
 
@@ -268,11 +238,7 @@ pub(super) struct FastEncoder {
 impl FastEncoder {
     /// Makes an encoder for `clevel` 1..9: the higher, the less it skips.
     pub(super) fn new(clevel: u8, dict: Option<Arc<FastDict>>) -> Result<Self> {
-        Ok(Self {
-            stream: Stream::new()?,
-            acceleration: 10 - c_int::from(clevel.min(9)),
-            dict,
-        })
+        Ok(Self { stream: Stream::new()?, acceleration: 10 - c_int::from(clevel.min(9)), dict })
     }
 
     /// Compresses, or `None` if the result does not fit.
@@ -302,14 +268,7 @@ impl FastEncoder {
         // SAFETY: the state is live and exclusively held; `nbytes` bytes are readable and
         // `capacity` bytes writable; it knows no other input than the dictionary, which is kept.
         let result = unsafe {
-            ffi::LZ4_compress_fast_continue(
-                state,
-                start(src),
-                start_mut(dst),
-                nbytes,
-                capacity,
-                self.acceleration,
-            )
+            ffi::LZ4_compress_fast_continue(state, start(src), start_mut(dst), nbytes, capacity, self.acceleration)
         };
         written(result)
     }
@@ -317,9 +276,7 @@ impl FastEncoder {
 
 impl std::fmt::Debug for FastEncoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("lz4::FastEncoder")
-            .field("acceleration", &self.acceleration)
-            .finish_non_exhaustive()
+        f.debug_struct("lz4::FastEncoder").field("acceleration", &self.acceleration).finish_non_exhaustive()
     }
 }
 
@@ -333,11 +290,7 @@ pub(super) struct HcEncoder {
 impl HcEncoder {
     /// Makes an encoder for `clevel` 1..9.
     pub(super) fn new(clevel: u8, dict: Option<Arc<HcDict>>) -> Result<Self> {
-        Ok(Self {
-            stream: StreamHc::new()?,
-            level: c_int::from(clevel.min(9)),
-            dict,
-        })
+        Ok(Self { stream: StreamHc::new()?, level: c_int::from(clevel.min(9)), dict })
     }
 
     /// Compresses, or `None` if the result does not fit.
@@ -366,18 +319,14 @@ impl HcEncoder {
         unsafe { ffi::LZ4_attach_HC_dictionary(state, dict.stream.0.as_ptr()) };
         // SAFETY: the state is live and exclusively held; `nbytes` bytes are readable and
         // `capacity` bytes writable; it knows no other input than the dictionary, which is kept.
-        let result = unsafe {
-            ffi::LZ4_compress_HC_continue(state, start(src), start_mut(dst), nbytes, capacity)
-        };
+        let result = unsafe { ffi::LZ4_compress_HC_continue(state, start(src), start_mut(dst), nbytes, capacity) };
         written(result)
     }
 }
 
 impl std::fmt::Debug for HcEncoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("lz4::HcEncoder")
-            .field("level", &self.level)
-            .finish_non_exhaustive()
+        f.debug_struct("lz4::HcEncoder").field("level", &self.level).finish_non_exhaustive()
     }
 }
 
@@ -401,21 +350,10 @@ pub(super) fn decode(src: &[u8], dst: &mut [u8], history: &[u8]) -> Verdict {
         let size = c_int::try_from(history.len()).map_err(|_| TOO_LONG)?;
         // SAFETY: as above, and `size` bytes of history are readable.
         unsafe {
-            ffi::LZ4_decompress_safe_usingDict(
-                start(src),
-                start_mut(dst),
-                nbytes,
-                capacity,
-                start(history),
-                size,
-            )
+            ffi::LZ4_decompress_safe_usingDict(start(src), start_mut(dst), nbytes, capacity, start(history), size)
         }
     };
-    if result == capacity {
-        Ok(())
-    } else {
-        Err(DAMAGED)
-    }
+    if result == capacity { Ok(()) } else { Err(DAMAGED) }
 }
 
 /// Decodes the first `dst.len()` bytes of a block and stops there.
@@ -423,12 +361,6 @@ pub(super) fn decode(src: &[u8], dst: &mut [u8], history: &[u8]) -> Verdict {
 pub(super) fn decode_prefix(src: &[u8], dst: &mut [u8]) -> Verdict {
     let (nbytes, capacity) = exact(src, dst)?;
     // SAFETY: `nbytes` bytes are readable and `capacity` bytes writable; the target is the capacity.
-    let result = unsafe {
-        ffi::LZ4_decompress_safe_partial(start(src), start_mut(dst), nbytes, capacity, capacity)
-    };
-    if result == capacity {
-        Ok(())
-    } else {
-        Err(DAMAGED)
-    }
+    let result = unsafe { ffi::LZ4_decompress_safe_partial(start(src), start_mut(dst), nbytes, capacity, capacity) };
+    if result == capacity { Ok(()) } else { Err(DAMAGED) }
 }

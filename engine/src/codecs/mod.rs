@@ -21,7 +21,7 @@
 //!
 //! Raw streams, runs of one byte and the choice between them are the chunk's business.
 //!
-//! Source: `docs/format/chunk.md`, sections 1.5, 4, 7 and 13.
+//! Source: docs/format/codecs.md.
 
 mod blosclz;
 mod decoder;
@@ -58,13 +58,7 @@ pub enum Codec {
 
 impl Codec {
     /// Every codec that is built in, by id.
-    pub const ALL: [Self; 5] = [
-        Self::BloscLz,
-        Self::Lz4,
-        Self::Lz4Hc,
-        Self::Zlib,
-        Self::Zstd,
-    ];
+    pub const ALL: [Self; 5] = [Self::BloscLz, Self::Lz4, Self::Lz4Hc, Self::Zlib, Self::Zstd];
 
     /// The codec with this API id.
     ///
@@ -146,11 +140,7 @@ impl CodecFormat {
             3 => Ok(Self::Zlib),
             4 => Ok(Self::Zstd),
             6 => Ok(Self::Registered),
-            number => Err(Error::Unsupported {
-                what: "codec",
-                id: number,
-                name: "unknown",
-            }),
+            number => Err(Error::Unsupported { what: "codec", id: number, name: "unknown" }),
         }
     }
 
@@ -184,11 +174,7 @@ impl CodecFormat {
             Self::BloscLz | Self::Lz4 | Self::Zlib | Self::Zstd => Ok(()),
             Self::Snappy => Err(unsupported(3)),
             // A registered format never means one of the built-in codecs.
-            Self::Registered if udcodec < 32 => Err(Error::Unsupported {
-                what: "codec",
-                id: udcodec,
-                name: "unknown",
-            }),
+            Self::Registered if udcodec < 32 => Err(Error::Unsupported { what: "codec", id: udcodec, name: "unknown" }),
             Self::Registered => Err(unsupported(udcodec)),
         }
     }
@@ -196,16 +182,12 @@ impl CodecFormat {
 
 /// The error for a codec id that is not built in.
 fn unsupported(id: u8) -> Error {
-    Error::Unsupported {
-        what: "codec",
-        id,
-        name: name_of_id(id),
-    }
+    Error::Unsupported { what: "codec", id, name: name_of_id(id) }
 }
 
 /// The registered name of a codec id, "user" in the users' range, else "unknown".
 ///
-/// Source: `docs/format/chunk.md`, section 13.
+/// Source: docs/format/codecs.md, section "Registered codecs".
 #[must_use]
 pub const fn name_of_id(id: u8) -> &'static str {
     match id {

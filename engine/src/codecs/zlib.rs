@@ -1,35 +1,36 @@
-//! Deflate in a zlib wrapper, through libdeflate.
+//! Deflate in a zlib wrapper: written by zlib-rs, read by libdeflate, each the better one at it.
 //!
 //! Read are complete zlib streams that fill the destination, with a right checksum; bytes behind
 //! the checksum are left alone, as other readers do. Raw deflate and gzip are refused.
 //!
-//! Source: `docs/format/chunk.md`, section 7.4.
+//! Source: docs/format/codecs.md, section "Zlib".
 
 use super::Verdict;
 
-use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor};
+use flate2::{Compress, Compression, FlushCompress, Status};
+use libdeflater::{DecompressionError, Decompressor};
 
 /// The library's version; it cannot be asked for it.
 pub(super) const LIBDEFLATE_VERSION: &str = "1.26";
 
-/// libdeflate's level for each `clevel`.
-const LEVELS: [i32; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-
 /// An encoder with its context.
-pub(super) struct Encoder(Compressor);
+///
+/// zlib-rs writes what zlib-ng does at the same level, so sizes are those that users of Blosc2 know.
+pub(super) struct Encoder(Compress);
 
 impl Encoder {
     /// Makes an encoder for `clevel` 1..9.
     pub(super) fn new(clevel: u8) -> Self {
-        let level = LEVELS[usize::from(clevel.min(9))];
-        Self(Compressor::new(
-            CompressionLvl::new(level).unwrap_or_default(),
-        ))
+        Self(Compress::new(Compression::new(clevel.min(9).into()), true))
     }
 
     /// Compresses, or `None` if the result does not fit.
     pub(super) fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        self.0.zlib_compress(src, dst).ok()
+        self.0.reset();
+        match self.0.compress(src, dst, FlushCompress::Finish) {
+            Ok(Status::StreamEnd) => usize::try_from(self.0.total_out()).ok(),
+            _ => None,
+        }
     }
 }
 
@@ -53,9 +54,7 @@ impl Decoder {
         match self.0.zlib_decompress(src, dst) {
             Ok(written) if written == dst.len() => Ok(()),
             Ok(_) => Err("the stream decodes to fewer bytes than expected"),
-            Err(DecompressionError::InsufficientSpace) => {
-                Err("the stream decodes to more bytes than expected")
-            }
+            Err(DecompressionError::InsufficientSpace) => Err("the stream decodes to more bytes than expected"),
             Err(DecompressionError::BadData) => Err("the zlib stream is damaged"),
         }
     }

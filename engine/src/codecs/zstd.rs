@@ -5,7 +5,7 @@
 //! follows. Since frames are decoded straight into the destination, a frame's declared sizes never
 //! allocate anything.
 //!
-//! Source: `docs/format/chunk.md`, section 7.5.
+//! Source: docs/format/codecs.md, section "Zstandard".
 
 use std::sync::Arc;
 
@@ -31,9 +31,7 @@ impl Encoder {
     /// Makes an encoder for `clevel` 1..9; with a dictionary the level is the dictionary's.
     pub(super) fn new(clevel: u8, dict: Option<Arc<CDict<'static>>>) -> Result<Self> {
         Ok(Self {
-            context: CCtx::try_create().ok_or(Error::OutOfMemory {
-                needed: CONTEXT_SIZE,
-            })?,
+            context: CCtx::try_create().ok_or(Error::OutOfMemory { needed: CONTEXT_SIZE })?,
             level: LEVELS[usize::from(clevel.min(9))],
             dict,
         })
@@ -50,9 +48,7 @@ impl Encoder {
 
 impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("zstd::Encoder")
-            .field("level", &self.level)
-            .finish_non_exhaustive()
+        f.debug_struct("zstd::Encoder").field("level", &self.level).finish_non_exhaustive()
     }
 }
 
@@ -62,18 +58,11 @@ pub(super) struct Decoder(DCtx<'static>);
 impl Decoder {
     /// Makes a decoder.
     pub(super) fn new() -> Verdict<Self> {
-        DCtx::try_create()
-            .map(Self)
-            .ok_or("out of memory for a zstd context")
+        DCtx::try_create().map(Self).ok_or("out of memory for a zstd context")
     }
 
     /// Decodes frames that must fill `dst` exactly.
-    pub(super) fn decode(
-        &mut self,
-        src: &[u8],
-        dst: &mut [u8],
-        dict: Option<&DDict<'static>>,
-    ) -> Verdict {
+    pub(super) fn decode(&mut self, src: &[u8], dst: &mut [u8], dict: Option<&DDict<'static>>) -> Verdict {
         let written = match dict {
             None => self.0.decompress(dst, src),
             Some(dict) => self.0.decompress_using_ddict(dst, src, dict),

@@ -4,7 +4,7 @@
 //! both sides have room to spare, copies run in whole words past their end; the bytes written too
 //! many are overwritten by what follows, or lie in front of the end of the destination.
 //!
-//! Source: `docs/format/chunk.md`, section 7.1.
+//! Source: docs/format/codecs.md, section "BloscLZ".
 
 use super::super::Verdict;
 use super::{FAR_BASE, load, store};
@@ -101,11 +101,7 @@ fn run<const PREFIX: bool>(src: &[u8], dst: &mut [u8], full: usize) -> Verdict {
         }
         i += 1;
     }
-    if o == dst.len() {
-        Ok(())
-    } else {
-        Err(TOO_SHORT)
-    }
+    if o == dst.len() { Ok(()) } else { Err(TOO_SHORT) }
 }
 
 /// Copies `length` bytes from `distance` bytes back to `o`, as if byte by byte.
@@ -124,7 +120,9 @@ fn copy_match(dst: &mut [u8], o: usize, distance: usize, length: usize) {
 #[cold]
 fn copy_at_end(dst: &mut [u8], o: usize, distance: usize, length: usize) {
     let words = length.saturating_sub(SLACK);
-    copy_words(dst, o, distance, words);
+    if words > 0 {
+        copy_words(dst, o, distance, words);
+    }
     for at in o + words..o + length {
         dst[at] = dst[at - distance];
     }
@@ -132,10 +130,7 @@ fn copy_at_end(dst: &mut [u8], o: usize, distance: usize, length: usize) {
 
 /// The copy where at least [`SLACK`] bytes follow, which it may overwrite.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "a call for each match costs a tenth of the time"
-)]
+#[expect(clippy::inline_always, reason = "a call for each match costs a tenth of the time")]
 fn copy_words(dst: &mut [u8], o: usize, distance: usize, length: usize) {
     let end = o + length;
     if distance >= 32 {

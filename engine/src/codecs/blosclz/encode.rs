@@ -8,7 +8,7 @@
 //! in the table lies below the base and reads as position 0, which is what an empty table holds.
 //! So the table is cleared once in 4 GiB of input and not once per stream.
 //!
-//! Source: `docs/format/chunk.md`, section 7.2.
+//! Source: docs/format/codecs.md, section "BloscLZ".
 
 use super::{FAR_BASE, MAX_LITERALS, MAX_NEAR_DISTANCE, load, store};
 
@@ -34,18 +34,15 @@ const MIN_OUTPUT: usize = 66;
 #[derive(Debug)]
 pub(in super::super) struct Encoder {
     table: Box<[u32; TABLE_SIZE]>,
-    base: u32,
+    pub(super) base: u32,
     clevel: u8,
 }
 
 impl Encoder {
     /// Makes an encoder for `clevel` 1..9; higher levels are as 9.
+    #[expect(clippy::large_stack_arrays, reason = "64 KiB, once for each encoder")]
     pub(in super::super) fn new(clevel: u8) -> Self {
-        Self {
-            table: Box::new([0; TABLE_SIZE]),
-            base: 0,
-            clevel: clevel.clamp(1, 9),
-        }
+        Self { table: Box::new([0; TABLE_SIZE]), base: 0, clevel: clevel.clamp(1, 9) }
     }
 
     /// Compresses `src` into `dst` and returns the bytes written, or `None` to decline.
@@ -70,10 +67,7 @@ impl Encoder {
         }
         let base = self.base;
         self.base += len;
-        Some(Table {
-            entries: &mut self.table,
-            base,
-        })
+        Some(Table { entries: &mut self.table, base })
     }
 
     /// Probes a window near the stream's end and tells whether compressing pays.
@@ -99,10 +93,7 @@ impl Encoder {
 
     /// Runs the parse over a window at the start of `region`, as long as the table has entries,
     /// and returns about how many bytes in go to one byte out.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "both are at most a few times 16 KiB"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "both are at most a few times 16 KiB")]
     fn probe<const BITS: u32>(&mut self, region: &[u8]) -> Option<f64> {
         let length = region.len().min(1 << BITS);
         let window = &region[..length];
@@ -131,19 +122,11 @@ impl Encoder {
         let at = stop.max(anchor);
         let literals = at - anchor;
         cost += literals + (opened + literals) / MAX_LITERALS;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "both are at most a few times 16 KiB"
-        )]
         Some(at as f64 / cost as f64)
     }
 
     /// The parse itself. `TWICE` inserts a second position after each match.
-    fn parse<const BITS: u32, const TWICE: bool>(
-        &mut self,
-        src: &[u8],
-        dst: &mut [u8],
-    ) -> Option<usize> {
+    fn parse<const BITS: u32, const TWICE: bool>(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let mut table = self.fresh_table::<BITS>(src.len())?;
         let last = src.len() - TAIL;
         let mut out = 0;
@@ -181,10 +164,7 @@ struct Table<'a, const BITS: u32> {
 impl<const BITS: u32> Table<'_, BITS> {
     /// Stores a position and returns the one that was there, 0 if none was.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "streams are checked to be shorter"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "streams are checked to be shorter")]
     fn insert(&mut self, word: u32, at: usize) -> usize {
         let hash = word.wrapping_mul(2_654_435_761) >> (32 - BITS);
         let entry = &mut self.entries[hash as usize];
@@ -197,12 +177,8 @@ impl<const BITS: u32> Table<'_, BITS> {
     ///
     /// With `STRICT`, short far matches are passed over. `stop` must leave [`TAIL`] bytes.
     #[inline]
-    fn next_match<const STRICT: bool>(
-        &mut self,
-        src: &[u8],
-        start: usize,
-        stop: usize,
-    ) -> Option<Match> {
+    #[expect(clippy::cast_possible_truncation, reason = "the low half of a word is hashed")]
+    fn next_match<const STRICT: bool>(&mut self, src: &[u8], start: usize, stop: usize) -> Option<Match> {
         if start >= stop {
             return None;
         }
@@ -219,11 +195,7 @@ impl<const BITS: u32> Table<'_, BITS> {
             if !(1..DISTANCE_LIMIT).contains(&distance) {
                 continue;
             }
-            let gain = if bits == 0 {
-                differs(src, at + 8, distance) - 3 - at
-            } else {
-                4
-            };
+            let gain = if bits == 0 { differs(src, at + 8, distance) - 3 - at } else { 4 };
             if STRICT && distance > MAX_NEAR_DISTANCE && gain < 6 {
                 continue;
             }
@@ -282,12 +254,7 @@ fn differs_later(src: &[u8], at: usize, distance: usize) -> usize {
 ///
 /// One more byte must fit behind them: every run is followed by a control, if only in thought.
 #[inline]
-fn put_literals(
-    src: &[u8],
-    range: std::ops::Range<usize>,
-    dst: &mut [u8],
-    mut out: usize,
-) -> Option<usize> {
+fn put_literals(src: &[u8], range: std::ops::Range<usize>, dst: &mut [u8], mut out: usize) -> Option<usize> {
     let mut at = range.start;
     let count = range.end - at;
     if out + count + count.div_ceil(MAX_LITERALS) >= dst.len() {
@@ -315,10 +282,7 @@ fn put_literals(
 ///
 /// One more byte must fit behind it, for the control of what follows.
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "each value is split into bytes here"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "each value is split into bytes here")]
 fn put_match(dst: &mut [u8], mut out: usize, found: &Match) -> Option<usize> {
     let &Match { distance, gain, .. } = found;
     let near = distance <= MAX_NEAR_DISTANCE;

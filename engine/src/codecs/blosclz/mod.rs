@@ -13,7 +13,7 @@
 //! This module knows one stream at a time; blocks and raw or repeated streams are the chunk's
 //! business.
 //!
-//! Source: `docs/format/chunk.md`, sections 7.1 (format) and 7.2 (encoder).
+//! Source: docs/format/codecs.md, section "BloscLZ".
 
 mod decode;
 mod encode;

@@ -1,7 +1,400 @@
-//! Hand-made streams for the decoder's rules.
+//! The fast encoder and decoder against plain ones that follow the format page word by word, and
+//! the page's examples.
+
+use proptest::prelude::*;
+
 use super::*;
 
-fn decoded(stream: &[u8], nbytes: usize) -> Result<Vec<u8>, &'static str> {
+/// The decoder of section 7.1, a byte at a time; `None` for any damage.
+fn plain_decode(src: &[u8], nbytes: usize) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut i = 1;
+    let mut control = usize::from(*src.first()? & 31);
+    loop {
+        if control < 32 {
+            let run = src.get(i..i + control + 1)?;
+            out.extend_from_slice(run);
+            i += run.len();
+            if out.len() > nbytes {
+                return None;
+            }
+        } else {
+            let mut length = control >> 5;
+            let left = |i: usize| src.len() - i;
+            if length < 7 {
+                length += 2;
+            } else {
+                length = 9;
+                loop {
+                    if left(i) < 2 {
+                        return None;
+                    }
+                    let byte = usize::from(src[i]);
+                    i += 1;
+                    length += byte;
+                    if byte != 255 {
+                        break;
+                    }
+                }
+            }
+            if left(i) < 1 || control >> 5 < 7 && left(i) < 2 {
+                return None;
+            }
+            let low = usize::from(src[i]);
+            i += 1;
+            let mut distance = (control & 31) * 256 + low + 1;
+            if control & 31 == 31 && low == 255 {
+                if left(i) < 2 {
+                    return None;
+                }
+                distance = usize::from(src[i]) * 256 + usize::from(src[i + 1]) + 8192;
+                i += 2;
+            }
+            if out.len() + length > nbytes || distance > out.len() {
+                return None;
+            }
+            if i == src.len() {
+                break;
+            }
+            for _ in 0..length {
+                out.push(out[out.len() - distance]);
+            }
+        }
+        if i == src.len() {
+            break;
+        }
+        control = usize::from(src[i]);
+        i += 1;
+    }
+    (out.len() == nbytes).then_some(out)
+}
+
+/// The encoder of section 7.2, a literal at a time.
+struct Plain {
+    table: Vec<usize>,
+    hash_bits: u32,
+}
+
+impl Plain {
+    fn hash(&self, word: u32) -> usize {
+        (word.wrapping_mul(2_654_435_761) >> (32 - self.hash_bits)) as usize
+    }
+
+    /// Length (less two) and distance of the match at `a`, before the rule for far ones.
+    fn search(&mut self, src: &[u8], a: usize) -> Option<(usize, usize)> {
+        let word = u32::from_le_bytes(load(src, a));
+        let hash = self.hash(word);
+        let r = std::mem::replace(&mut self.table[hash], a);
+        let dist = a - r;
+        if dist == 0 || dist >= 73725 || src[a..a + 4] != src[r..r + 4] {
+            return None;
+        }
+        let e = src.len() - 1;
+        let x = (a + 4..src.len()).find(|&x| src[x] != src[x - dist]);
+        let len = x.map_or(e, |x| (x + 1).min(e)) - 4 - a;
+        (len >= 4).then_some((len, dist))
+    }
+
+    fn ratio(&mut self, src: &[u8], clevel: u8) -> f64 {
+        let n = src.len();
+        let region = match clevel {
+            1 => n / 8,
+            2 | 3 => n / 4,
+            4..=6 => n / 2,
+            _ => n,
+        };
+        let window = region.min(1 << self.hash_bits);
+        let src = &src[n - region..n - region + window];
+        let (mut cost, mut counter, mut pos) = (5_u32, 4, 0);
+        while pos + 12 < window {
+            match self.search(src, pos) {
+                None => {
+                    cost += 1;
+                    counter += 1;
+                    if counter == 32 {
+                        counter = 0;
+                        cost += 1;
+                    }
+                    pos += 1;
+                }
+                Some((len, dist)) => {
+                    cost += if dist - 1 < 8191 { 2 } else { 4 };
+                    if len >= 7 {
+                        cost += u32::try_from((len - 7) / 255 + 1).unwrap();
+                    }
+                    cost -= u32::from(counter == 0);
+                    cost += 1;
+                    counter = 0;
+                    let hash = self.hash(u32::from_le_bytes(load(src, pos + len)));
+                    self.table[hash] = pos + len;
+                    pos += len + 2;
+                }
+            }
+        }
+        f64::from(u32::try_from(pos).unwrap()) / f64::from(cost)
+    }
+}
+
+fn plain_encode(src: &[u8], m: usize, clevel: u8) -> Option<Vec<u8>> {
+    let hash_bits = [12, 13, 14][usize::from(clevel.min(3)) - 1];
+    let threshold = [2.0, 1.5, 1.2, 1.2, 1.2, 1.2, 1.15, 1.1, 1.0][usize::from(clevel) - 1];
+    let table = vec![0; 1 << hash_bits];
+    let mut plain = Plain { table, hash_bits };
+    let n = src.len();
+    if plain.ratio(src, clevel) < threshold || n < 16 || m < 66 {
+        return None;
+    }
+    plain.table.fill(0);
+    let byte = |value: usize| u8::try_from(value).unwrap();
+    let mut out = vec![31];
+    out.extend_from_slice(&src[..4]);
+    let (mut counter, mut pos, mut open) = (4_usize, 4, 0);
+    while pos < n {
+        let found = if pos < n - 12 { plain.search(src, pos) } else { None };
+        match found.filter(|&(len, dist)| len > 5 || dist - 1 < 8191) {
+            None => {
+                if out.len() + 2 > m {
+                    return None;
+                }
+                out.push(src[pos]);
+                pos += 1;
+                counter += 1;
+                if counter == 32 {
+                    counter = 0;
+                    open = out.len();
+                    out.push(31);
+                }
+            }
+            Some((len, dist)) => {
+                if counter > 0 {
+                    out[open] = byte(counter - 1);
+                } else {
+                    out.pop();
+                }
+                let near = dist - 1 < 8191;
+                let high = if near { (dist - 1) >> 8 } else { 31 };
+                out.push(byte(len.min(7) << 5 | high));
+                if len >= 7 {
+                    let mut rest = len - 7;
+                    while rest >= 255 {
+                        out.push(255);
+                        rest -= 255;
+                    }
+                    out.push(byte(rest));
+                }
+                if near {
+                    out.push(byte((dist - 1) & 255));
+                } else {
+                    let d = dist - 8192;
+                    out.extend([255, byte(d >> 8), byte(d & 255)]);
+                }
+                if out.len() + 1 > m {
+                    return None;
+                }
+                counter = 0;
+                pos += len;
+                let word = u32::from_le_bytes(load(src, pos));
+                let hash = plain.hash(word);
+                plain.table[hash] = pos;
+                if clevel == 9 {
+                    let hash = plain.hash(word >> 8);
+                    plain.table[hash] = pos + 1;
+                }
+                pos += 2;
+                open = out.len();
+                out.push(31);
+            }
+        }
+    }
+    if counter > 0 {
+        out[open] = byte(counter - 1);
+    } else {
+        out.pop();
+    }
+    out[0] |= 0x20;
+    Some(out)
+}
+
+fn decoded(stream: &[u8], nbytes: usize) -> Option<Vec<u8>> {
     let mut dst = vec![0xEE; nbytes];
-    decode(stream, &mut dst).map(|()| dst)
+    decode(stream, &mut dst).ok().map(|()| dst)
+}
+
+#[test]
+fn the_example_of_the_format_page_decodes() {
+    let stream = [0x23, 0x61, 0x62, 0x63, 0x64, 0xE0, 0x54, 0x03, 0x02, 0x62, 0x63, 0x64];
+    assert_eq!(decoded(&stream, 100), Some(b"abcd".repeat(25)));
+    let mut plain = vec![0; 100];
+    let n = Encoder::new(5).encode(&b"abcd".repeat(25), &mut plain);
+    assert_eq!(n, Some(stream.len()));
+    assert_eq!(plain[..stream.len()], stream);
+}
+
+#[test]
+fn the_far_match_of_the_format_page_decodes() {
+    let head: Vec<u8> = (0..10_208).map(|i| byte_of(i * i / 128 % 256)).collect();
+    let mut stream = Vec::new();
+    for run in head.chunks(32) {
+        stream.push(u8::try_from(run.len() - 1).unwrap());
+        stream.extend_from_slice(run);
+    }
+    stream.extend([0xFF, 0x1F, 0xFF, 0x07, 0xD8, 0x00, b'!']);
+    let mut expected = head.clone();
+    let start = head.len() - 10_200;
+    expected.extend_from_slice(&head[start..start + 40]);
+    expected.push(b'!');
+    assert_eq!(decoded(&stream, expected.len()), Some(expected));
+}
+
+#[test]
+fn damaged_streams_are_refused_with_their_reason() {
+    let reason = |stream: &[u8], nbytes: usize| {
+        let mut dst = vec![0; nbytes];
+        decode(stream, &mut dst).unwrap_err()
+    };
+    assert!(reason(&[], 4).contains("empty"));
+    assert!(reason(&[3, 1, 2, 3], 4).contains("past the end of the stream"));
+    assert!(reason(&[3, 1, 2, 3, 4], 3).contains("more bytes"));
+    assert!(reason(&[3, 1, 2, 3, 4], 5).contains("fewer bytes"));
+    assert!(reason(&[0, 1, 0x20, 1, 0, 9], 5).contains("before the first byte"));
+    // A match at the very end is dropped by the format.
+    assert!(reason(&[0, 1, 0x20, 0], 4).contains("right after a match"));
+    assert!(reason(&[0, 1, 0xE0, 255, 255], 4).contains("more bytes"));
+    assert!(reason(&[0, 1, 0xE0, 255], 400).contains("inside"));
+    assert!(reason(&[0, 1, 0x3F, 255, 0], 400).contains("inside"));
+}
+
+#[test]
+fn every_short_distance_and_length_repeats_its_pattern() {
+    for distance in 1..=70_usize {
+        for length in (3..=80).chain([300]) {
+            let head: Vec<u8> = (0..distance).map(|i| byte_of((i * 7 + 1) % 251)).collect();
+            let mut stream = Vec::new();
+            for run in head.chunks(32) {
+                stream.push(byte_of(run.len() - 1));
+                stream.extend_from_slice(run);
+            }
+            let gain = length - 2;
+            stream.push(byte_of(gain.min(7) << 5));
+            if gain >= 7 {
+                stream.extend(vec![255; (gain - 7) / 255]);
+                stream.push(byte_of((gain - 7) % 255));
+            }
+            stream.push(byte_of(distance - 1));
+            for tail in [1, 2, 7, 20, 31, 32, 40] {
+                let mut stream = stream.clone();
+                for run in vec![0xAA; tail].chunks(32) {
+                    stream.push(byte_of(run.len() - 1));
+                    stream.extend_from_slice(run);
+                }
+                let nbytes = distance + length + tail;
+                let expected = plain_decode(&stream, nbytes);
+                assert!(expected.is_some());
+                assert_eq!(decoded(&stream, nbytes), expected);
+                for part in [distance + 1, distance + length / 2, distance + length] {
+                    let mut prefix = vec![0xEE; part];
+                    assert_eq!(decode_prefix(&stream, &mut prefix, nbytes), Ok(()));
+                    assert_eq!(Some(&prefix[..]), expected.as_ref().map(|e| &e[..part]));
+                }
+            }
+        }
+    }
+}
+
+fn byte_of(value: usize) -> u8 {
+    u8::try_from(value).unwrap()
+}
+
+/// Bytes with repeats near and far, runs, and noise.
+fn compressible(max: usize) -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        (any::<u8>(), 1_usize..600).prop_map(|(b, n)| vec![b; n]),
+        prop::collection::vec(any::<u8>(), 1..200),
+        prop::collection::vec(0_u8..3, 1..400),
+        (prop::collection::vec(any::<u8>(), 1..60), 1_usize..20).prop_map(|(p, n)| p.repeat(n)),
+    ];
+    prop::collection::vec(piece, 1..40).prop_flat_map(move |pieces| {
+        prop::collection::vec(any::<prop::sample::Index>(), 1..400).prop_map(move |picks| {
+            let mut all = Vec::new();
+            for pick in picks {
+                if all.len() > max {
+                    break;
+                }
+                all.extend_from_slice(&pieces[pick.index(pieces.len())]);
+            }
+            all.truncate(max);
+            all
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_encoder_writes_what_the_plain_one_writes(
+        src in compressible(100_000),
+        clevel in 1_u8..10,
+        cut in 0_usize..300,
+        other in compressible(3000),
+    ) {
+        let mut encoder = Encoder::new(clevel);
+        // What came before must not matter.
+        encoder.encode(&other, &mut vec![0; other.len()]);
+        let whole = plain_encode(&src, src.len(), clevel);
+        let room = whole.as_ref().map_or(src.len(), |w| (w.len() + 4).saturating_sub(cut));
+        for m in [src.len(), room] {
+            let mut dst = vec![0; m];
+            let n = encoder.encode(&src, &mut dst);
+            dst.truncate(n.unwrap_or(0));
+            prop_assert_eq!(n.map(|_| dst), plain_encode(&src, m, clevel));
+        }
+    }
+
+    #[test]
+    fn the_decoder_agrees_with_the_plain_one_on_damage(
+        src in compressible(20_000),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in 0_usize..3,
+        nbytes_off in -1_isize..2,
+    ) {
+        let mut stream = vec![0; src.len()];
+        let Some(n) = Encoder::new(9).encode(&src, &mut stream) else { return Ok(()) };
+        stream.truncate(n - cut);
+        for (at, byte) in edits {
+            let at = at.index(stream.len());
+            stream[at] = byte;
+        }
+        let nbytes = src.len().saturating_add_signed(nbytes_off);
+        let expected = plain_decode(&stream, nbytes);
+        if let Some(whole) = &expected {
+            let mut prefix = vec![0; nbytes / 3];
+            prop_assert_eq!(decode_prefix(&stream, &mut prefix, nbytes), Ok(()));
+            prop_assert_eq!(&prefix[..], &whole[..nbytes / 3]);
+        }
+        prop_assert_eq!(decoded(&stream, nbytes), expected);
+    }
+
+    #[test]
+    fn the_decoder_agrees_with_the_plain_one_on_noise(
+        stream in prop::collection::vec(prop_oneof![any::<u8>(), 0_u8..40], 0..300),
+        nbytes in 0_usize..2000,
+    ) {
+        prop_assert_eq!(decoded(&stream, nbytes), plain_decode(&stream, nbytes));
+    }
+}
+
+#[test]
+fn the_table_is_cleared_when_positions_run_out() {
+    let src = b"superchunk, superchunk, superchunk; ".repeat(20);
+    let mut expected = vec![0; src.len()];
+    let n = Encoder::new(5).encode(&src, &mut expected);
+    assert!(n.is_some());
+    let mut encoder = Encoder::new(5);
+    encoder.base = u32::MAX - 500;
+    encoder.encode(&src, &mut vec![0; src.len()]);
+    assert!(encoder.base < 10_000);
+    let mut dst = vec![0; src.len()];
+    assert_eq!(encoder.encode(&src, &mut dst), n);
+    assert_eq!(dst[..n.unwrap()], expected[..n.unwrap()]);
 }

@@ -41,6 +41,17 @@ pub struct Scratch {
     b: Vec<u8>,
 }
 
+impl Scratch {
+    /// Let go of buffers larger than `most` bytes.
+    pub(crate) fn trim(&mut self, most: usize) {
+        for buffer in [&mut self.a, &mut self.b] {
+            if buffer.capacity() > most {
+                *buffer = Vec::new();
+            }
+        }
+    }
+}
+
 impl Pipeline {
     /// The pipeline of a chunk that is read.
     ///

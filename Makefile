@@ -1,0 +1,69 @@
+# One page of verbs. A machine needs Rust, Python 3.11 or later and make; the rest is installed
+# into .venv from requirements/dev.txt. Nothing is done twice: the stamps below remember.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The first Python on the path that is new enough; `make PYTHON=...` chooses another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+BUILT := $(VENV)/.built
+RUST := Cargo.toml Cargo.lock $(shell find engine bindings -name '*.rs' -o -name Cargo.toml -o -name build.rs)
+# Processes that run the Python tests.
+WORKERS ?= 2
+
+.PHONY: help demo test test-rust test-python check bench fuzz docs build format clean
+
+help: ## show this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-8s %s\n' "$$verb" "$$does"; done
+
+demo: $(BUILT) ## real data into frames: measured, verified, drawn into demo-output/
+	$(BIN)/superchunk demo
+
+test: test-rust test-python ## every test, of the engine and of the package
+
+test-rust:
+	cargo test --workspace --locked
+
+test-python: $(BUILT)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: ## everything that CI runs: formats, lints, types, docs, tests
+	.ci/run
+
+bench: $(BUILT) ## the benchmark matrix, against the package blosc2
+	$(BIN)/python benchmarks/matrix.py
+
+fuzz: ## every fuzz target, a minute each
+	fuzz/run
+
+docs: $(BUILT) ## run the examples in the documentation and in docstrings
+	cargo test --workspace --locked --doc
+	$(BIN)/python -m pytest -q python tests/test_readme.py
+
+build: $(BUILT) ## build the engine in release mode into .venv
+
+format: $(INSTALLED) ## format Rust and Python
+	cargo fmt --all
+	$(BIN)/ruff check --quiet --fix --exit-zero .
+	$(BIN)/ruff format .
+
+clean: ## remove what was built, .venv included
+	rm -rf $(VENV) target demo-output benchmarks/out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find python -name '*.so' -delete
+
+$(INSTALLED): requirements/dev.txt
+	@test -n "$(PYTHON)" || { echo "superchunk needs Python 3.11 or later: make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+$(BUILT): $(INSTALLED) $(RUST) pyproject.toml
+	@command -v cargo >/dev/null || { echo "superchunk needs Rust (cargo) to build its engine" >&2; exit 1; }
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --release --locked
+	touch $@

@@ -1,0 +1,78 @@
+"""Bytes in and out: any C-contiguous buffer as a flat view of its bytes.
+
+Source: the buffer protocol; NumPy dates and structured items have formats that
+`memoryview.cast` does not take, so they go through a view of their bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from superchunk.exceptions import ArgumentError
+from superchunk.params import MAX_BUFFERSIZE
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["byte_view", "check_buffersize", "writable_view"]
+
+
+def byte_view(data: Buffer, name: str = "data") -> memoryview:
+    """Return the bytes of `data`, without a copy.
+
+    Raises
+    ------
+    TypeError
+        `data` has no buffer.
+    ValueError
+        `data` is not C-contiguous.
+
+    """
+    try:
+        view = memoryview(data)
+    except ValueError:  # a NumPy dtype without a buffer format, such as dates
+        return _bytes_of_array(data, name)
+    if not view.c_contiguous:
+        msg = f"{name}: expected a C-contiguous buffer, got strides {view.strides} for shape {view.shape}"
+        raise ValueError(msg)
+    if view.ndim == 1 and view.format == "B":
+        return view
+    try:
+        return view.cast("B")
+    except (TypeError, ValueError):  # items with a format of several parts, or no items at all
+        return _bytes_of_array(data, name)
+
+
+def _bytes_of_array(data: Buffer, name: str) -> memoryview:
+    import numpy as np  # noqa: PLC0415  (only odd buffers come here)
+
+    try:
+        return np.frombuffer(data, dtype=np.uint8).data  # type: ignore[call-overload, no-any-return]  # any buffer will do
+    except ValueError as error:
+        msg = f"{name}: expected a C-contiguous buffer: {error}"
+        raise ValueError(msg) from None
+
+
+def writable_view(data: Buffer, name: str) -> memoryview:
+    """Return the bytes of `data` to write into.
+
+    Raises
+    ------
+    TypeError
+        `data` has no buffer.
+    ValueError
+        `data` is read-only or not C-contiguous.
+
+    """
+    view = byte_view(data, name)
+    if view.readonly:
+        msg = f"{name}: expected a writable buffer, got a read-only {type(data).__name__}"
+        raise ValueError(msg)
+    return view
+
+
+def check_buffersize(nbytes: int, name: str) -> None:
+    """Raise ArgumentError when `nbytes` is more than one chunk can hold."""
+    if nbytes > MAX_BUFFERSIZE:
+        msg = f"{name}: expected at most {MAX_BUFFERSIZE} bytes for one chunk, got {nbytes}"
+        raise ArgumentError(msg)

@@ -1,0 +1,115 @@
+"""From `CParams` to what the engine and a frame header take, and back.
+
+The one place where the user's words (a short list of filters, a negative meta, an
+item of 1000 bytes) become the six slots and bytes of the format.
+
+Source: docs/format/chunk.md, "Filter pipeline"; docs/format/cframe.md, "Header".
+"""
+
+from __future__ import annotations
+
+from superchunk import _engine
+from superchunk.exceptions import UnsupportedError
+from superchunk.params import (
+    MAX_BLOCKSIZE,
+    MAX_HEADER_TYPESIZE,
+    MAX_TYPESIZE,
+    NFILTERS,
+    CParams,
+    Filter,
+    SplitMode,
+    Tuner,
+    number_of,
+)
+from superchunk.storage.base import FrameSettings
+
+__all__ = ["cparams_of", "encode_params", "pipeline", "settings_of"]
+
+_INT16_MAX = 2**15 - 1
+
+
+def pipeline(cparams: CParams) -> tuple[bytes, bytes]:
+    """Return the six filter ids and their six metas as the format stores them.
+
+    A list of fewer fills the pipeline from its first slot. BYTEDELTA has nothing
+    to do with items of one byte (an item over 255 bytes counts as such, because a
+    chunk header cannot name its size) and is left out there.
+    """
+    filters, metas = bytearray(NFILTERS), bytearray(NFILTERS)
+    bytedelta_idle = cparams.typesize == 1 or cparams.typesize > MAX_HEADER_TYPESIZE
+    for slot, (choice, meta) in enumerate(zip(cparams.filters, cparams.filters_meta, strict=True)):
+        if choice is Filter.BYTEDELTA and bytedelta_idle:
+            continue
+        filters[slot] = number_of(choice)
+        metas[slot] = meta & 0xFF
+    return bytes(filters), bytes(metas)
+
+
+def encode_params(cparams: CParams, hooks: _engine.Hooks | None = None) -> _engine.EncodeParams:
+    """Return `cparams` as the engine takes them.
+
+    Raises
+    ------
+    ValueError
+        A value that the engine has no use for.
+    UnsupportedError
+        A codec, filter or tuner that is not built in.
+
+    """
+    if cparams.tuner is not Tuner.STUNE:
+        tuner = cparams.tuner
+        name = tuner.name if isinstance(tuner, Tuner) else "unknown"
+        raise UnsupportedError("tuner", number_of(tuner), name)
+    filters, metas = pipeline(cparams)
+    return _engine.EncodeParams(
+        codec=number_of(cparams.codec),
+        codec_meta=cparams.codec_meta & 0xFF,
+        clevel=cparams.clevel,
+        typesize=cparams.typesize,
+        blocksize=cparams.blocksize,
+        splitmode=number_of(cparams.splitmode),
+        filters=filters,
+        filters_meta=metas,
+        use_dict=cparams.use_dict,
+        nthreads=cparams.nthreads,
+        hooks=hooks,
+    )
+
+
+def settings_of(cparams: CParams, nthreads: int) -> FrameSettings:
+    """Return what a frame header records of `cparams` and of the threads that decompress."""
+    filters, metas = pipeline(cparams)
+    return FrameSettings(
+        typesize=cparams.typesize,
+        blocksize=cparams.blocksize,
+        codec=number_of(cparams.codec),
+        codec_meta=cparams.codec_meta & 0xFF,
+        clevel=cparams.clevel,
+        filters=filters,
+        filters_meta=metas,
+        splitmode=number_of(cparams.splitmode),
+        use_dict=cparams.use_dict,
+        nthreads_comp=min(cparams.nthreads, _INT16_MAX),
+        nthreads_decomp=min(nthreads, _INT16_MAX),
+    )
+
+
+def cparams_of(settings: FrameSettings, nthreads: int) -> CParams:
+    """Return the parameters that a frame header records.
+
+    A header may come from a stranger, and opening must not fail for a level that
+    only matters to new chunks: what is out of range is moved into it.
+    """
+    splitmode = settings.splitmode
+    return CParams(
+        codec=settings.codec & 0xFF,
+        codec_meta=settings.codec_meta & 0xFF,
+        clevel=min(max(settings.clevel, 0), 9),
+        use_dict=settings.use_dict,
+        typesize=min(settings.typesize, MAX_TYPESIZE),
+        nthreads=nthreads,
+        blocksize=settings.blocksize if 0 < settings.blocksize <= MAX_BLOCKSIZE else 0,
+        splitmode=SplitMode(splitmode) if 1 <= splitmode <= len(SplitMode) else SplitMode.AUTO_SPLIT,
+        filters=list(settings.filters[:NFILTERS]),
+        filters_meta=list(settings.filters_meta[:NFILTERS]),
+    )

@@ -1,0 +1,185 @@
+"""Opening frames: by path, or from bytes in memory.
+
+Which files and modes there are is `_opening`'s knowledge, what is opened is a
+`SChunk`.
+
+Source: docs/format/cframe.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from superchunk._buffers import byte_view
+from superchunk._handle import Handle
+from superchunk._opening import check_deserialize, check_storage, is_array, open_handle, reset_handle
+from superchunk.params import Storage, as_dparams
+from superchunk.schunk import SChunk
+from superchunk.storage.cframe import read_cframe
+
+if TYPE_CHECKING:
+    import os
+
+    from typing_extensions import Buffer
+
+    from superchunk._handle import Deserialize
+    from superchunk.params import CParams, CParamsDict, DParams, DParamsDict
+
+__all__ = ["from_cframe", "load", "open", "schunk_from_cframe"]
+
+
+def open(  # noqa: A001  (the name users know)
+    urlpath: str | os.PathLike[str],
+    mode: str = "r",
+    offset: int = 0,
+    *,
+    mmap_mode: str | None = None,
+    initial_mapping_size: int | None = None,
+    locking: bool = False,
+    cparams: CParams | CParamsDict | None = None,
+    dparams: DParams | DParamsDict | None = None,
+    deserialize: Deserialize = "safe",
+    **kwargs: object,
+) -> SChunk:
+    """Open a contiguous frame.
+
+    Parameters
+    ----------
+    urlpath
+        The file.
+    mode
+        ``"r"`` for reading, ``"a"`` for reading and writing. ``"w"`` as well, and it
+        empties the SChunk, which keeps its chunk size, parameters and fixed
+        metalayers; an array is left as it is.
+    offset
+        Where the frame starts in the file, in bytes.
+    mmap_mode
+        ``"r"``, ``"r+"`` or ``"c"``; overrules `mode`, see `SChunk`.
+    initial_mapping_size
+        Taken for compatibility, with ``"r+"`` and ``"c"``.
+    locking
+        Not supported in this version.
+    cparams, dparams
+        How this handle compresses and decompresses; typesize and block size stay
+        those of the file.
+    deserialize
+        ``"safe"``: extension values of metadata that hold a whole container are not
+        read; ``"full"``: they are.
+    **kwargs
+        Nothing else is known.
+
+    Returns
+    -------
+    SChunk
+        In this version also when the frame holds an array.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at that path.
+    FormatError
+        What is there is no frame, or a damaged one; a RuntimeError.
+    ValueError
+        An argument that is not allowed, or not known.
+    StorageError
+        It cannot be read, or not be opened for writing.
+
+    """
+    if kwargs:
+        msg = f"{next(iter(kwargs))} is not supported as keyword argument"
+        raise ValueError(msg)
+    if mmap_mode == "w+":
+        msg = "mmap_mode 'w+': makes a new file, open() only opens; use SChunk()"
+        raise ValueError(msg)
+    wanted = check_deserialize(deserialize)
+    check_storage(
+        Storage(
+            urlpath=urlpath,
+            mode=mode,
+            mmap_mode=mmap_mode,
+            initial_mapping_size=initial_mapping_size,
+            locking=locking,
+        )
+    )
+    decompress = as_dparams(dparams)
+    handle = open_handle(
+        urlpath,
+        mode,
+        offset=offset,
+        mmap_mode=mmap_mode,
+        initial_mapping_size=initial_mapping_size,
+        deserialize=wanted,
+    )
+    try:
+        if handle.mode == "w" and not is_array(handle.opened()):
+            reset_handle(handle, offset)
+        return SChunk._of_handle(handle, cparams, decompress)  # noqa: SLF001  (its own constructor for this)
+    except BaseException:
+        handle.close()
+        raise
+
+
+def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> SChunk:  # noqa: ANN401  (those of open)
+    """Open a frame and return a copy of it in memory.
+
+    Parameters
+    ----------
+    urlpath
+        The file.
+    offset
+        Where the frame starts in it, in bytes.
+    **kwargs
+        Those of `open`, except that nothing is written.
+
+    Raises
+    ------
+    FileNotFoundError, FormatError, ValueError, StorageError
+        As `open`.
+
+    """
+    if kwargs.get("mode") == "w":
+        msg = "mode 'w': load() does not write"
+        raise ValueError(msg)
+    with open(urlpath, offset=offset, **kwargs) as schunk:
+        return schunk.copy(contiguous=True)
+
+
+def schunk_from_cframe(cframe: Buffer, copy: bool = False, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    """Return a SChunk on a contiguous frame in memory.
+
+    Parameters
+    ----------
+    cframe
+        The frame. Without copying the SChunk works on these bytes and keeps them
+        alive; they must not change. Its own changes stay with it.
+    copy
+        Work on a copy.
+    deserialize
+        As for `open`.
+
+    Raises
+    ------
+    FormatError
+        The bytes are no frame, or a damaged one; a RuntimeError and a ValueError.
+    TypeError, ValueError
+        `deserialize` is not "safe" or "full".
+
+    """
+    wanted = check_deserialize(deserialize)
+    view = byte_view(cframe, "cframe")
+    store = read_cframe(bytes(view) if copy else view)
+    return SChunk._of_handle(Handle(store, contiguous=True, deserialize=wanted))  # noqa: SLF001
+
+
+def from_cframe(cframe: Buffer, copy: bool = True, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    """Return what a contiguous frame in memory holds; see `schunk_from_cframe`.
+
+    In this version that is a SChunk, also when it holds an array.
+
+    Raises
+    ------
+    FormatError, TypeError, ValueError
+        As `schunk_from_cframe`.
+
+    """
+    return schunk_from_cframe(cframe, copy, deserialize)

@@ -1,0 +1,105 @@
+"""What a SChunk and its metadata share: the store, and what the handle may do.
+
+It exists so that `schunk.vlmeta` can outlive the SChunk without a cycle that only
+the garbage collector would break.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from superchunk.exceptions import ClosedError, ReadOnlyError
+
+if TYPE_CHECKING:
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["Deserialize", "Handle"]
+
+Deserialize = Literal["safe", "full"]
+"""Which extension values metadata may hold."""
+
+
+class Handle:
+    """One user's view of a store.
+
+    Parameters
+    ----------
+    store
+        Where the chunks are.
+    mode
+        ``"r"``, ``"a"`` or ``"w"``.
+    urlpath
+        The file, None in memory.
+    contiguous
+        Whether the chunks stand in a frame.
+    mmap_mode, initial_mapping_size
+        As the user gave them.
+    deserialize
+        Which extension values metadata may hold.
+
+    """
+
+    __slots__ = ("contiguous", "deserialize", "initial_mapping_size", "mmap_mode", "mode", "store", "urlpath")
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        *,
+        mode: str = "a",
+        urlpath: str | None = None,
+        contiguous: bool = False,
+        mmap_mode: str | None = None,
+        initial_mapping_size: int | None = None,
+        deserialize: Deserialize = "safe",
+    ) -> None:
+        self.store: ChunkStore | None = store
+        self.mode = mode
+        self.urlpath = urlpath
+        self.contiguous = contiguous
+        self.mmap_mode = mmap_mode
+        self.initial_mapping_size = initial_mapping_size
+        self.deserialize = deserialize
+
+    def opened(self) -> ChunkStore:
+        """Return the store.
+
+        Raises
+        ------
+        ClosedError
+            The handle was closed.
+
+        """
+        if self.store is None:
+            msg = f"the handle on {self.urlpath or 'this SChunk'} is closed"
+            raise ClosedError(msg)
+        return self.store
+
+    def fresh(self) -> ChunkStore:
+        """Return the store, after a look whether somebody else changed it."""
+        store = self.opened()
+        store.refresh()
+        return store
+
+    def writing(self) -> ChunkStore:
+        """Return the store for a change.
+
+        Raises
+        ------
+        ReadOnlyError
+            The handle was opened with mode "r".
+        ClosedError
+            The handle was closed.
+
+        """
+        store = self.opened()
+        if self.mode == "r":
+            msg = f"{self.urlpath}: opened in reading mode (mode 'r'), which allows no changes"
+            raise ReadOnlyError(msg)
+        store.refresh()
+        return store
+
+    def close(self) -> None:
+        """Write what is pending and let go of the file; a second time does nothing."""
+        store, self.store = self.store, None
+        if store is not None:
+            store.close()

@@ -1,0 +1,223 @@
+"""A SChunk as a sequence of items: slices, assignment, iteration.
+
+A read is a plan (`_plan`), sources from the store, and one call of the engine.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from superchunk import _engine
+from superchunk._buffers import byte_view, writable_view
+from superchunk._chunks import ChunkCalls
+from superchunk._plan import chunk_start, plan_read
+from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
+from superchunk._writing import overwrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import DTypeLike, NDArray
+    from typing_extensions import Buffer
+
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["ItemCalls"]
+
+
+class ItemCalls(ChunkCalls):
+    """Items of `typesize` bytes over a list of chunks of any size."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        """Return the number of items, ``nbytes // typesize``."""
+        return self._handle.fresh().nbytes // self._typesize
+
+    def _read(self, store: ChunkStore, start: int, stop: int, out: memoryview | None) -> bytes | None:
+        """Return bytes ``start:stop`` of the content, or put them at the front of `out`."""
+        if self._postfilter is not None:
+            return self._filtered(store, start, stop, out)
+        return _engine.read(
+            plan_read(store, start, stop),
+            out,
+            nthreads=self._nthreads,
+            itemsize=self._typesize,
+            hooks=hooks_for(self._user) if ucodecs_registry or ufilters_registry else None,
+        )
+
+    def __getitem__(self, key: SupportsIndex | slice) -> bytes:
+        """Return an item, or the items of a slice, as bytes.
+
+        Raises
+        ------
+        IndexError
+            There is no such item, or a slice has a step other than 1.
+        TypeError
+            `key` is neither an integer nor a slice.
+        FormatError
+            A chunk is damaged.
+
+        """
+        store = self._handle.store or self._handle.opened()
+        store.refresh()
+        typesize = self._typesize
+        if isinstance(key, slice):
+            start, stop, step = key.indices(store.nbytes // typesize)
+            if step != 1:
+                _refuse_step(step)
+            if start >= stop:
+                return b""
+        else:
+            start = _item_number(key, store.nbytes // typesize)
+            stop = start + 1
+        return self._read(store, start * typesize, stop * typesize, None) or b""
+
+    def get_slice(self, start: int = 0, stop: int | None = None, out: Buffer | None = None) -> bytes | None:
+        """Return items ``start:stop``, or put them at the front of `out`.
+
+        Parameters
+        ----------
+        start, stop
+            Items, by the rules of slices.
+        out
+            A writable C-contiguous buffer; None is returned then, except that an
+            empty range returns ``b""``.
+
+        Raises
+        ------
+        ValueError
+            `out` is too small or read-only.
+        FormatError
+            A chunk is damaged.
+
+        """
+        store = self._handle.fresh()
+        first, last, _ = slice(start, stop).indices(store.nbytes // self._typesize)
+        if first >= last:
+            return b""
+        low, high = first * self._typesize, last * self._typesize
+        if out is None:
+            return self._read(store, low, high, None)
+        view = writable_view(out, "out")
+        if view.nbytes < high - low:
+            msg = f"out: Not enough space, expected at least {high - low} bytes, got {view.nbytes}"
+            raise ValueError(msg)
+        return self._read(store, low, high, view)
+
+    def __setitem__(self, key: SupportsIndex | slice, value: Buffer) -> None:
+        """Overwrite items; a slice whose end is past the last item makes the SChunk grow.
+
+        Of more data than the slice takes, the rest is ignored.
+
+        Raises
+        ------
+        IndexError
+            There is no such item, or a slice has a step other than 1.
+        ValueError
+            Too little data; a slice that is empty or begins past the end; the handle
+            may only read.
+        TypeError
+            `value` has no buffer, or `key` is neither an integer nor a slice.
+        StorageError
+            Writing failed; nothing has changed.
+
+        """
+        if isinstance(key, slice):
+            if key.step is not None and operator.index(key.step) != 1:
+                _refuse_step(key.step)
+            self._overwrite(key.start, key.stop, value)
+            return
+        number = _item_number(key, len(self))
+        self._overwrite(number, number + 1, value)
+
+    def set_slice(self, value: Buffer, start: int = 0, stop: int | None = None) -> None:
+        """Overwrite items ``start:stop``; the same as ``s[start:stop] = value``.
+
+        Raises
+        ------
+        ValueError, TypeError, StorageError
+            As the assignment.
+
+        """
+        self._overwrite(start, stop, value)
+
+    def _overwrite(self, start: SupportsIndex | None, stop: SupportsIndex | None, value: Buffer) -> None:
+        store = self._handle.writing()
+        nitems = store.nbytes // self._typesize
+        first = 0 if start is None else operator.index(start)
+        last = nitems if stop is None else operator.index(stop)
+        first = max(first + nitems, 0) if first < 0 else first
+        last = last + nitems if last < 0 else last
+        if first > nitems:
+            msg = f"start: expected at most the {nitems} items there are, got {first}"
+            raise ValueError(msg)
+        if first >= last:
+            msg = f"stop: expected more than start, which is item {first}, got {last}"
+            raise ValueError(msg)
+        needed = (last - first) * self._typesize
+        view = byte_view(value, "value")
+        if view.nbytes < needed:
+            msg = f"value: expected {needed} bytes for {last - first} items, got {view.nbytes}"
+            raise ValueError(msg)
+        overwrite(store, self._encoder, first * self._typesize, view[:needed])
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Iterate over the items, as bytes; a chunk is decompressed at a time."""
+        typesize = self._typesize
+        number = 0
+        while number < len(self):
+            store = self._handle.opened()
+            step = max(store.chunksize // typesize, 1) if store.chunksize else 1024
+            step -= number % step
+            block = self.get_slice(number, number + step) or b""
+            for low in range(0, len(block), typesize):
+                yield block[low : low + typesize]
+            number += len(block) // typesize
+
+    def iterchunks(self, dtype: DTypeLike) -> Iterator[NDArray[Any]]:
+        """Iterate over the contents of the chunks, each a new array of its true length.
+
+        Parameters
+        ----------
+        dtype
+            What the items are.
+
+        Raises
+        ------
+        ValueError
+            A chunk is not a whole number of such items.
+
+        """
+        import numpy as np  # noqa: PLC0415  (the only item call that makes arrays)
+
+        wanted = np.dtype(dtype)
+        number = 0
+        while number < (store := self._handle.fresh()).nchunks:
+            nbytes = store.chunk_nbytes(number)
+            if nbytes % wanted.itemsize:
+                msg = f"dtype: chunk {number} of {nbytes} bytes holds no whole number of items of {wanted}"
+                raise ValueError(msg)
+            chunk: np.ndarray[Any, np.dtype[Any]] = np.empty(nbytes // wanted.itemsize, dtype=wanted)
+            start = chunk_start(store, number)
+            self._read(store, start, start + nbytes, chunk.view(np.uint8).data)
+            yield chunk
+            number += 1
+
+
+def _item_number(key: SupportsIndex, nitems: int) -> int:
+    """Return the number of an item, counted from the start."""
+    number = operator.index(key)
+    if number < 0:
+        number += nitems
+    if not 0 <= number < nitems:
+        msg = f"item: expected {-nitems} to {nitems - 1}, got {key}"
+        raise IndexError(msg)
+    return number
+
+
+def _refuse_step(step: object) -> None:
+    msg = f"step: expected 1, got {step}"
+    raise IndexError(msg)

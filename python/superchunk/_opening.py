@@ -1,0 +1,327 @@
+"""What a path, a mode and an mmap mode mean: from `Storage` to a `Handle`.
+
+===========  ===============================  =========================
+mode         the path exists                  it does not
+===========  ===============================  =========================
+``"r"``      opened for reading               an error
+``"a"``      opened for reading and writing   made
+``"w"``      replaced, if it is a frame       made
+===========  ===============================  =========================
+
+Nothing is mapped into memory: every mmap mode reads with positioned reads, which
+cannot fault when a file shrinks. ``"c"`` keeps its changes in memory. A new frame is
+written aside and takes its name with its first commit, so the old one stays whole
+until then. Only frames are ever removed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Final
+
+from superchunk._handle import Handle
+from superchunk.exceptions import ArgumentError, StorageError
+from superchunk.params import MMAP_MODES, MODES, local_path
+from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from superchunk._handle import Deserialize
+    from superchunk.params import Storage
+    from superchunk.storage.base import ChunkStore, FrameSettings
+
+__all__ = [
+    "check_deserialize",
+    "check_storage",
+    "create_handle",
+    "exists",
+    "is_array",
+    "open_handle",
+    "remove_urlpath",
+    "reset_handle",
+]
+
+_MAGIC_AT: Final = 2
+_MAGIC: Final = b"b2frame\0"
+_SPARSE_INDEX: Final = "chunks.b2frame"
+_SPARSE_LOCK: Final = ".b2lock"
+_ARRAY_LAYERS: Final = ("b2nd", "caterva")
+
+
+def check_deserialize(deserialize: object) -> Deserialize:
+    """Return "safe" or "full".
+
+    Raises
+    ------
+    TypeError
+        It is not a str.
+    ValueError
+        It is another one.
+
+    """
+    if not isinstance(deserialize, str):
+        msg = f"deserialize: expected 'safe' or 'full', got {deserialize!r}"
+        raise TypeError(msg)
+    if deserialize == "safe":
+        return "safe"
+    if deserialize == "full":
+        return "full"
+    msg = f"deserialize: expected 'safe' or 'full', got {deserialize!r}"
+    raise ValueError(msg)
+
+
+def check_storage(storage: Storage) -> Storage:
+    """Return `storage` after checking that its fields go together.
+
+    Raises
+    ------
+    ValueError
+        They do not.
+    ArgumentError
+        They ask for a sparse frame or for locking, which this version does not have.
+
+    """
+    path = storage.urlpath
+    mode = MMAP_MODES[storage.mmap_mode] if storage.mmap_mode else storage.mode
+    if storage.mmap_mode is not None:
+        _check_mmap(storage)
+    elif storage.initial_mapping_size is not None:
+        msg = "initial_mapping_size: expected with mmap_mode only"
+        raise ValueError(msg)
+    if storage.locking:
+        if path is None:
+            msg = "locking: expected with a urlpath only"
+            raise ValueError(msg)
+        msg = "locking=True: taking part in the lock protocol is not supported in this version"
+        raise ArgumentError(msg)
+    if mode == "r" and path is None:
+        msg = "mode 'r': cannot open for reading, because you did not specify a urlpath"
+        raise ValueError(msg)
+    if path is not None and not storage.contiguous:
+        msg = f"contiguous=False with urlpath {path!r}: sparse frames are not supported in this version"
+        raise ArgumentError(msg)
+    return storage
+
+
+def _check_mmap(storage: Storage) -> None:
+    if storage.urlpath is None:
+        which = "for reading, " if storage.mmap_mode == "r" else ""
+        msg = f"mmap_mode {storage.mmap_mode!r}: cannot open {which}because you did not specify a urlpath"
+        raise ValueError(msg)
+    if not storage.contiguous:
+        msg = "mmap_mode: expected with a contiguous frame only"
+        raise ValueError(msg)
+    if storage.locking:
+        msg = "mmap_mode: not together with locking"
+        raise ValueError(msg)
+    if storage.initial_mapping_size is not None and storage.mmap_mode == "r":
+        msg = "initial_mapping_size: not with mmap_mode 'r'"
+        raise ValueError(msg)
+
+
+def exists(path: str) -> bool:
+    """Return whether there is anything at `path`."""
+    return os.path.lexists(path)
+
+
+def is_array(store: ChunkStore) -> bool:
+    """Return whether the frame holds an n-dimensional array."""
+    return any(name in store.meta for name in _ARRAY_LAYERS)
+
+
+def open_handle(
+    urlpath: str | os.PathLike[str],
+    mode: str,
+    *,
+    offset: int = 0,
+    mmap_mode: str | None = None,
+    initial_mapping_size: int | None = None,
+    deserialize: Deserialize = "safe",
+) -> Handle:
+    """Return a handle on a frame that exists.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at that path.
+    ValueError
+        `mode` is not one of "r", "a", "w", or `offset` is negative.
+    FormatError
+        What is there is no frame, or a damaged one.
+    ArgumentError
+        It is a sparse frame.
+    StorageError
+        It cannot be read, or not be opened for writing.
+
+    """
+    path = local_path(urlpath)
+    if path is None:
+        msg = "urlpath: expected a path, got None"
+        raise TypeError(msg)
+    if mode not in MODES:
+        msg = f"mode: expected one of {MODES}, got {mode!r}"
+        raise ValueError(msg)
+    if offset < 0:
+        msg = f"offset: expected 0 or more bytes, got {offset}"
+        raise ValueError(msg)
+    if not os.path.exists(path):  # noqa: PTH110  (a str all the way)
+        msg = f"{path}: no such file"
+        raise FileNotFoundError(msg)
+    if os.path.isdir(path):  # noqa: PTH112
+        msg = f"{path}: a directory; sparse frames are not supported in this version"
+        raise ArgumentError(msg)
+    effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
+    store: ChunkStore = FrameStore.open(path, offset=offset, writable=effective != "r" and mmap_mode != "c")
+    if mmap_mode == "c":
+        store = MemoryStore.over(store)
+    return Handle(
+        store,
+        mode=effective,
+        urlpath=path,
+        contiguous=True,
+        mmap_mode=mmap_mode,
+        initial_mapping_size=initial_mapping_size,
+        deserialize=deserialize,
+    )
+
+
+def create_handle(
+    storage: Storage,
+    settings: FrameSettings,
+    chunksize: int,
+    meta: Mapping[str, bytes],
+    *,
+    publish: bool,
+) -> Handle:
+    """Return a handle on a new container; without `publish` its file has no name yet.
+
+    Raises
+    ------
+    ValueError
+        There is something at the path that is not a frame.
+    StorageError
+        The file cannot be made.
+
+    """
+    path = local_path(storage.urlpath)
+    store: ChunkStore
+    if path is None:
+        store = MemoryStore(settings, chunksize, meta)
+    else:
+        if exists(path):
+            _make_way(path)
+        store = FrameStore.create(path, settings, chunksize, meta, publish=publish)
+    return Handle(
+        store,
+        mode=MMAP_MODES[storage.mmap_mode] if storage.mmap_mode else storage.mode,
+        urlpath=path,
+        contiguous=bool(storage.contiguous),
+        mmap_mode=storage.mmap_mode,
+        initial_mapping_size=storage.initial_mapping_size,
+    )
+
+
+def reset_handle(handle: Handle, offset: int) -> None:
+    """Empty a container, which keeps its chunk size, parameters and fixed metalayers.
+
+    Raises
+    ------
+    ArgumentError
+        The frame does not begin at byte 0 of its file.
+
+    """
+    if offset:
+        msg = f"mode 'w': cannot empty a frame inside a larger file, at offset {offset}"
+        raise ArgumentError(msg)
+    store = handle.opened()
+    path = handle.urlpath
+    if path is None:
+        return
+    settings, chunksize, meta = store.settings, store.chunksize or -1, dict(store.meta)
+    store.close()
+    handle.store = FrameStore.create(path, settings, chunksize, meta)
+
+
+def _make_way(path: str) -> None:
+    """Check that what is at `path` may be replaced; a frame file stays until then."""
+    info = os.stat(path)  # noqa: PTH116  (a str all the way)
+    if stat.S_ISDIR(info.st_mode):
+        remove_urlpath(path)  # a directory cannot be replaced by renaming
+    elif info.st_size and not _is_frame(path):
+        msg = f"{path}: not a frame, so it is not replaced; remove it yourself or choose another path"
+        raise ArgumentError(msg)
+
+
+def _is_frame(path: str) -> bool:
+    """Return whether the file at `path` begins as a frame does."""
+    with open(path, "rb") as file:  # noqa: PTH123  (a str all the way)
+        head = file.read(_MAGIC_AT + len(_MAGIC))
+    return head[_MAGIC_AT:] == _MAGIC
+
+
+def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
+    """Remove a frame file, or the directory of a sparse frame, with its lock file.
+
+    None, and a path where there is nothing, do nothing.
+
+    Parameters
+    ----------
+    path
+        What to remove.
+
+    Raises
+    ------
+    ArgumentError
+        It is not a frame, or a directory that holds anything besides; nothing was
+        removed.
+    OSError
+        The system refused.
+
+    """
+    target = local_path(path)
+    if target is None or not exists(target):
+        return
+    if os.path.isdir(target) and not os.path.islink(target):  # noqa: PTH112, PTH114
+        _remove_sparse(target)
+        return
+    if not os.path.isfile(target) or not _is_frame(target):  # noqa: PTH113
+        msg = f"{target}: not a frame, so it is not removed"
+        raise ArgumentError(msg)
+    os.remove(target)  # noqa: PTH107
+    lock = f"{target}.b2lock"
+    if exists(lock):
+        os.remove(lock)  # noqa: PTH107
+
+
+def _remove_sparse(directory: str) -> None:
+    names = sorted(os.listdir(directory))  # noqa: PTH208
+    foreign = [name for name in names if not _belongs_to_sparse(name)]
+    index = os.path.join(directory, _SPARSE_INDEX)  # noqa: PTH118
+    if foreign or _SPARSE_INDEX not in names or not _is_frame(index):
+        why = f"it holds {foreign[0]!r}" if foreign else f"it has no {_SPARSE_INDEX}"
+        msg = f"{directory}: not the directory of a sparse frame ({why}), so it is not removed"
+        raise ArgumentError(msg)
+    for name in names:
+        os.remove(os.path.join(directory, name))  # noqa: PTH107, PTH118
+    os.rmdir(directory)  # noqa: PTH106
+
+
+def _belongs_to_sparse(name: str) -> bool:
+    stem, _, suffix = name.partition(".")
+    return name in (_SPARSE_INDEX, _SPARSE_LOCK) or (suffix == "chunk" and len(stem) == 8 and _is_hex(stem))  # noqa: PLR2004  (eight digits, as the format has it)
+
+
+def _is_hex(text: str) -> bool:
+    return all(digit in "0123456789abcdefABCDEF" for digit in text)
+
+
+def existing_data_error(path: str) -> StorageError:
+    """Return the error for data that would have to go into a container that has some."""
+    msg = (
+        f"{path}: exists and holds data, so the data given is neither appended nor written over it; "
+        "use mode='w' to replace it, or open() and append_data() or s[a:b] = data to add"
+    )
+    return StorageError(msg)

@@ -1,0 +1,204 @@
+"""Plain bytes into chunks of a store: appending in bulk, overwriting a range.
+
+One chunk is compressed at a time, by all threads, and handed over in groups, so that
+memory is bounded however much is written. Each call is one batch of the store: all
+of it happens or nothing.
+
+Knows no items: positions are bytes of the decoded content.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from superchunk import _engine
+from superchunk._encoding import cparams_of, encode_params, settings_of
+from superchunk._plan import chunks_of
+from superchunk._user import check_available, hooks_for
+from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
+
+if TYPE_CHECKING:
+    import weakref
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from typing_extensions import Buffer
+
+    from superchunk._blockfuncs import BlockFunction
+    from superchunk.params import CParams
+    from superchunk.schunk import SChunk
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["Encoder", "append_bytes", "insert_groups", "overwrite", "with_typesize"]
+
+_GROUP_CBYTES: Final = 2**23
+"""Compressed bytes that are held before they go to the store."""
+_GROUP_NCHUNKS: Final = 512
+LARGEST_DEFAULT_CHUNK: Final = 2**28
+"""Bytes of a chunk, at most, where the user did not choose."""
+
+
+def with_typesize(cparams: CParams, typesize: int, blocksize: int | None = None) -> CParams:
+    """Return `cparams` for items of another size; BYTEDELTA's number of streams follows."""
+    streams = typesize if typesize <= MAX_HEADER_TYPESIZE else 0
+    metas = [
+        streams if choice is Filter.BYTEDELTA and meta == cparams.typesize else meta
+        for choice, meta in zip(cparams.filters, cparams.filters_meta, strict=True)
+    ]
+    size = cparams.blocksize if blocksize is None else blocksize
+    return replace(cparams, typesize=typesize, blocksize=size, filters_meta=metas)
+
+
+class Encoder:
+    """How one handle compresses: parameters, user functions and the prefilter.
+
+    Parameters
+    ----------
+    cparams
+        The parameters; here with six filters and metas from 0 to 255.
+    owner
+        Whom user codecs and filters are told about.
+
+    Raises
+    ------
+    UnsupportedError, ValueError
+        The parameters cannot be used.
+
+    """
+
+    __slots__ = ("_owner", "_params", "cparams", "prefilter")
+
+    def __init__(self, cparams: CParams, owner: weakref.ref[SChunk]) -> None:
+        self.cparams = replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)
+        self.prefilter: BlockFunction | None = None
+        self._owner = owner
+        self._params: _engine.EncodeParams | None = None
+
+    @property
+    def hooks(self) -> _engine.Hooks | None:
+        """Registered user codecs and filters, bound to the owner."""
+        return hooks_for(self._owner)
+
+    @property
+    def params(self) -> _engine.EncodeParams:
+        """The parameters as the engine takes them, checked at the first use."""
+        if self._params is None:
+            cparams = self.cparams
+            users = check_available(
+                number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters), cparams.nthreads
+            )
+            self._params = encode_params(cparams, self.hooks if users else None)
+        return self._params
+
+    def check(self) -> None:
+        """Raise now what the first use would raise: ValueError or UnsupportedError."""
+        _ = self.params
+
+    def filtered(self, data: memoryview, at: int) -> memoryview:
+        """Return `data`, which begins at byte `at` of the container, after the prefilter."""
+        if self.prefilter is None:
+            return data
+        blocksize = self.params.blocksize_for(data.nbytes)
+        return self.prefilter.apply(data, blocksize, at // self.cparams.typesize).data
+
+    def chunk(self, data: memoryview, at: int) -> bytes:
+        """Return `data`, which begins at byte `at` of the container, as a chunk."""
+        return _engine.compress(self.filtered(data, at), self.params)
+
+    def chunk_of_filled(self, data: memoryview) -> bytes:
+        """Return `data` as a chunk, past the prefilter."""
+        return _engine.compress(data, self.params)
+
+    def vlblocks(self, blocks: Sequence[Buffer]) -> bytes:
+        """Return a chunk with one block for each buffer."""
+        return _engine.compress_vlblocks(blocks, self.params)
+
+
+def insert_groups(store: ChunkStore, chunks: Iterable[bytes]) -> None:
+    """Append chunks as they come, in groups of bounded size."""
+    group: list[bytes] = []
+    held = 0
+    for chunk in chunks:
+        group.append(chunk)
+        held += len(chunk)
+        if held >= _GROUP_CBYTES or len(group) >= _GROUP_NCHUNKS:
+            store.insert(store.nchunks, group)
+            group, held = [], 0
+    if group:
+        store.insert(store.nchunks, group)
+
+
+def append_bytes(store: ChunkStore, encoder: Encoder, data: memoryview) -> None:
+    """Append `data` in chunks of the store's size; the last one may be shorter."""
+    step = store.chunksize or largest_chunk(encoder.cparams.typesize)
+    start = store.nbytes
+
+    def compressed() -> Iterator[bytes]:
+        for low in range(0, data.nbytes, step):
+            yield encoder.chunk(data[low : low + step], start + low)
+
+    with store.batch():
+        insert_groups(store, compressed())
+
+
+def largest_chunk(typesize: int) -> int:
+    """Return the bytes of a chunk where nothing says otherwise: whole items."""
+    return max(LARGEST_DEFAULT_CHUNK // typesize, 1) * typesize
+
+
+def overwrite(store: ChunkStore, encoder: Encoder, start: int, data: memoryview) -> None:
+    """Put `data` at byte `start` of the container, which grows if it must.
+
+    The prefilter sees the new bytes only: those around them went through it already.
+
+    Parameters
+    ----------
+    store
+        The chunks, ``start <= store.nbytes``.
+    encoder
+        How to compress.
+    start
+        Where the first byte goes.
+    data
+        At least one byte.
+
+    """
+    nbytes = store.nbytes
+    stop = start + data.nbytes
+    chunksize = store.chunksize
+    with store.batch():
+        if chunksize:
+            grown = -(-nbytes // chunksize) * chunksize  # where the last chunk would end if it were full
+            inner = min(stop, grown)
+            touched = range(start // chunksize, -(-inner // chunksize) if start < grown else start // chunksize)
+        else:
+            inner = min(stop, nbytes)
+            touched = chunks_of(store, start, inner) if start < inner else range(0)
+        for nchunk in touched:
+            base = nchunk * chunksize if chunksize else store.starts()[nchunk]
+            old = store.chunk_nbytes(nchunk)
+            low, high = max(start - base, 0), min(inner - base, chunksize or old)
+            piece = data[base + low - start : base + high - start]
+            if low > 0 or high < old:
+                piece = _patched(store, encoder, nchunk, old, base, low, piece)
+                chunk = _engine.compress(piece, encoder.params)
+            elif piece.nbytes:
+                chunk = encoder.chunk(piece, base)
+            else:
+                continue
+            store.replace(nchunk, chunk)
+        if stop > inner:
+            append_bytes(store, encoder, data[max(inner, start) - start :])
+
+
+def _patched(
+    store: ChunkStore, encoder: Encoder, nchunk: int, old: int, base: int, low: int, piece: memoryview
+) -> memoryview:
+    """Return a chunk's plain content with `piece` put at byte `low` of it, grown if need be."""
+    content = memoryview(bytearray(max(old, low + piece.nbytes)))
+    request = (store.source(nchunk), old, 0, old, 0)
+    cparams, hooks = encoder.cparams, encoder.hooks
+    nthreads = 1 if hooks else cparams.nthreads
+    _engine.read([request], content, nthreads=nthreads, itemsize=cparams.typesize, hooks=hooks)
+    content[low : low + piece.nbytes] = encoder.filtered(piece, base + low)
+    return content

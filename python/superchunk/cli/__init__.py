@@ -1,0 +1,45 @@
+"""The command ``superchunk``: info, compress, decompress, cat, list-codecs, bench, demo.
+
+A guest of the library: it uses the public names like any other program. This
+module only finds out whether what the command needs is installed; `app` has the
+commands and the exit codes, and each command has a module of its own.
+
+Source: docs/cli.md.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        What stands behind ``superchunk`` on the command line; None takes it from there.
+
+    Returns
+    -------
+    int
+        0 for success, 1 for a failure, 2 for a wrong command line.
+
+    """
+    missing = [name for name in ("click", "rich") if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.stderr.write(
+            f"superchunk: the command needs {' and '.join(missing)}: "
+            "pip install 'superchunk[cli]' brings what is missing\n"
+        )
+        return 1
+    from superchunk.cli.app import run  # noqa: PLC0415 - its imports are the ones just checked
+
+    return run(arguments)

@@ -1,0 +1,121 @@
+"""The list of commands, and what becomes of their errors.
+
+Exit codes: 0 success, 1 failure (one line on stderr), 2 wrong command line, 130 interrupted,
+143 terminated. A reader of our output that goes away early (``superchunk cat … | head``) is no
+failure.
+
+Source: docs/cli.md, section "Exit codes".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+import superchunk
+from superchunk.cli.bench import bench
+from superchunk.cli.cat import cat
+from superchunk.cli.codecs import list_codecs
+from superchunk.cli.compress import compress
+from superchunk.cli.decompress import decompress
+from superchunk.cli.demo import demo
+from superchunk.cli.errors import EXPECTED, describe
+from superchunk.cli.info import info
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+__all__ = ["run"]
+
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+class _Commands(click.Group):
+    """A group whose commands end quietly when the reader of stdout has gone."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command, and swallow a broken pipe before click turns it into exit code 1."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The interpreter flushes stdout once more when it ends; let that go nowhere.
+            with contextlib.suppress(OSError, ValueError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, sys.stdout.fileno())
+            return None
+        return result
+
+
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(superchunk.__version__, prog_name="superchunk")
+@click.pass_context
+def commands(ctx: click.Context) -> None:
+    """Blosc2 frames on the command line: look inside, compress, read back, measure."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for _command in (info, compress, decompress, cat, list_codecs, bench, demo):
+    commands.add_command(_command)
+
+
+@contextlib.contextmanager
+def _termination_unwinds() -> Iterator[None]:
+    """Let SIGTERM end the process through its ``finally`` clauses, so no half file stays."""
+
+    def stop(_signum: int, _frame: FrameType | None) -> NoReturn:
+        sys.exit(TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code.
+
+    Parameters
+    ----------
+    arguments
+        The command line without the program's name; None takes it from `sys.argv`.
+
+    """
+    try:
+        with _termination_unwinds():
+            result = commands.main(
+                args=None if arguments is None else list(arguments),
+                prog_name="superchunk",
+                standalone_mode=False,
+            )
+    except click.Abort:
+        click.echo("superchunk: interrupted", err=True)
+        return INTERRUPTED
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx is not None else "superchunk"
+        click.echo(f"superchunk: {describe(error)} (see {where} --help)", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        click.echo(f"superchunk: {describe(error)}", err=True)
+        return error.exit_code
+    except EXPECTED as error:
+        click.echo(f"superchunk: {describe(error)}", err=True)
+        return 1
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,99 @@
+"""``superchunk cat``: items of a frame, as text or as bytes.
+
+Source: docs/cli.md, section "cat".
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from superchunk.cli.files import STANDARD, open_output
+from superchunk.cli.layout import Layout
+from superchunk.cli.options import parse_dtype, parse_items, threads_option
+from superchunk.cli.reading import in_reading_order, open_frame, pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from superchunk.cli.options import ItemRange
+
+__all__ = ["cat"]
+
+
+def as_lines(data: bytes, dtype: np.dtype[Any] | None, itemsize: int) -> str:
+    r"""Return one line for each item: a number as NumPy prints it, unknown bytes in hexadecimal.
+
+    Examples
+    --------
+    >>> as_lines(bytes(range(6)), np.dtype("<u2"), 2)
+    '256\n770\n1284\n'
+    >>> as_lines(bytes(range(6)), None, 3)
+    '000102\n030405\n'
+
+    """
+    if dtype is None:
+        lines: Iterator[str] = (data[at : at + itemsize].hex() for at in range(0, len(data), itemsize))
+    else:
+        lines = (_printable(str(item)) for item in np.frombuffer(data, dtype))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _printable(text: str) -> str:
+    """Return `text`, quoted if it would break the line or command a terminal."""
+    return text if text.isprintable() else repr(text)
+
+
+@click.command(short_help="Print items of a frame, or write them as bytes.")
+@click.argument("frame", metavar="FRAME")
+@click.option(
+    "--items",
+    type=parse_items,
+    metavar="START:STOP",
+    default=":",
+    help="Which, such as 1000:2000, -10: or 7.  [default: all]",
+)
+@click.option(
+    "--dtype", type=parse_dtype, metavar="DTYPE", help="What the items are.  [default: as recorded, else bytes]"
+)
+@click.option("--raw", is_flag=True, help="Write bytes and not text.")
+@click.option("-o", "--output", "target", metavar="OUT", default=STANDARD, help="Write bytes to a file.")
+@click.option("--storage-order", is_flag=True, help="Of an n-dimensional array print the chunks as they are.")
+@threads_option()
+@click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
+def cat(
+    *,
+    frame: str,
+    items: ItemRange,
+    dtype: np.dtype[Any] | None,
+    raw: bool,
+    target: str,
+    storage_order: bool,
+    threads: int | None,
+    force: bool,
+) -> None:
+    """Print items of FRAME, one a line.
+
+    An item is of the dtype given, else of the dtype recorded, else typesize bytes in hexadecimal.
+    """
+    with open_frame(frame, threads=threads) as schunk:
+        in_reading_order(frame, schunk, storage_order=storage_order)
+        if dtype is None:
+            dtype = Layout.of(schunk).dtype
+        itemsize = schunk.typesize if dtype is None else max(dtype.itemsize, 1)
+        whole = len(schunk) * schunk.typesize
+        start, stop = items.within(whole // itemsize)
+        wanted = pieces(schunk, start * itemsize, stop * itemsize)
+        if raw or target != STANDARD:
+            with open_output(target, force=force) as stream:
+                stream.writelines(wanted)
+            return
+        pending = b""
+        for piece in wanted:
+            data = pending + piece
+            full = len(data) - len(data) % itemsize
+            sys.stdout.write(as_lines(data[:full], dtype, itemsize))
+            pending = data[full:]

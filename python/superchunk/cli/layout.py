@@ -1,0 +1,148 @@
+"""What the items of a frame are: dtype, shape and order, kept in vlmetalayers.
+
+::
+
+    vlmetalayer             content
+    superchunk.npy_header   bytes: the header of the .npy file, as it stood there
+    superchunk.dtype        str: what --dtype said about raw input, such as "<f8"
+    __pack_tensor__         ("numpy", shape, dtype): what blosc2.load_array looks for;
+                            only in C order, because it has no place for another
+
+Frames that blosc2.save_array wrote have the last one only, and n-dimensional arrays have
+the metalayer "b2nd"; both are understood here as far as naming dtype and shape goes.
+
+Source: docs/cli.md, section "What compress records".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from superchunk.cli.npy import NpyHeader
+from superchunk.exceptions import FormatError
+
+if TYPE_CHECKING:
+    from superchunk import SChunk
+
+__all__ = ["ArrayOfBlocks", "Layout"]
+
+NPY_HEADER = "superchunk.npy_header"
+RAW_DTYPE = "superchunk.dtype"
+PACKED = "__pack_tensor__"
+B2ND = "b2nd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What is recorded about the items of a frame."""
+
+    dtype: np.dtype[Any] | None = None
+    """None when nobody said."""
+    header: NpyHeader | None = None
+    """The ``.npy`` header that goes before the items; None for raw bytes."""
+
+    @classmethod
+    def of(cls, schunk: SChunk) -> Self:
+        """Return what a frame says about its items.
+
+        Raises
+        ------
+        FormatError
+            What it says cannot be: it contradicts the typesize or the number of bytes.
+
+        """
+        vlmeta = schunk.vlmeta
+        if NPY_HEADER in vlmeta:
+            raw = vlmeta[NPY_HEADER]
+            if not isinstance(raw, bytes):
+                raise _contradiction(NPY_HEADER, "bytes", type(raw).__name__)
+            header = NpyHeader.from_bytes(raw)
+        elif PACKED in vlmeta:
+            header = _header_from_packed(vlmeta[PACKED])
+        elif RAW_DTYPE in vlmeta:
+            dtype = _dtype_from(RAW_DTYPE, vlmeta[RAW_DTYPE])
+            if dtype.itemsize != schunk.typesize:
+                raise _contradiction(RAW_DTYPE, f"a dtype of {schunk.typesize} bytes, the typesize", dtype)
+            return cls(dtype=dtype)
+        else:
+            return cls()
+        if header.nbytes != schunk.nbytes:
+            raise _contradiction("recorded shape", f"{schunk.nbytes} bytes, all there are", f"{header.nbytes} bytes")
+        return cls(dtype=header.dtype, header=header)
+
+    def record(self, schunk: SChunk) -> None:
+        """Write it into the vlmetalayers of a frame."""
+        if self.header is not None:
+            schunk.vlmeta[NPY_HEADER] = self.header.raw
+            if not self.header.fortran_order:
+                descr = np.lib.format.dtype_to_descr(self.header.dtype)
+                schunk.vlmeta[PACKED] = ("numpy", self.header.shape, descr)
+        elif self.dtype is not None:
+            schunk.vlmeta[RAW_DTYPE] = self.dtype.str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayOfBlocks:
+    """What the metalayer ``b2nd`` says: an array whose chunks are boxes, stored padded."""
+
+    shape: tuple[int, ...]
+    chunkshape: tuple[int, ...]
+    blockshape: tuple[int, ...]
+    dtype: str
+
+    @classmethod
+    def of(cls, schunk: SChunk) -> Self | None:
+        """Return the array's description, None for a frame without one."""
+        if B2ND not in schunk.meta:
+            return None
+        found = schunk.meta[B2ND]
+        try:
+            _version, _ndim, shape, chunkshape, blockshape, _format, dtype = found
+            return cls(
+                shape=tuple(map(int, shape)),
+                chunkshape=tuple(map(int, chunkshape)),
+                blockshape=tuple(map(int, blockshape)),
+                dtype=str(dtype),
+            )
+        except (TypeError, ValueError) as error:
+            raise _contradiction(B2ND, "seven fields", error) from error
+
+
+def _header_from_packed(found: object) -> NpyHeader:
+    """Return the ``.npy`` header for what `blosc2.save_array` recorded."""
+    if not isinstance(found, list | tuple) or len(found) != 3:  # noqa: PLR2004 - as drawn on top
+        raise _contradiction(PACKED, "kind, shape and dtype", found)
+    kind, shape, descr = found
+    if kind != "numpy":
+        raise _contradiction(PACKED, "the kind numpy", kind)
+    if not isinstance(shape, list | tuple) or any(not isinstance(extent, int) or extent < 0 for extent in shape):
+        raise _contradiction(PACKED, "a shape", shape)
+    dtype = _dtype_from(PACKED, descr)
+    if math.prod(shape) * dtype.itemsize >= 2**63:
+        raise _contradiction(PACKED, "a shape of less than 2**63 bytes", shape)
+    return NpyHeader.make(dtype, tuple(shape))
+
+
+def _dtype_from(field: str, descr: object) -> np.dtype[Any]:
+    try:
+        dtype = np.lib.format.descr_to_dtype(_tuples(descr))
+    except (TypeError, ValueError, KeyError, IndexError, SyntaxError) as error:
+        raise _contradiction(field, "a dtype", descr) from error
+    if dtype.hasobject:
+        raise _contradiction(field, "a dtype of plain bytes", dtype)
+    return dtype
+
+
+def _tuples(descr: Any) -> Any:  # noqa: ANN401 - a dtype's description is a str, tuple or list
+    """Give the fields of a dtype back as the tuples that NumPy wants."""
+    if isinstance(descr, list):
+        return [tuple(map(_tuples, part)) if isinstance(part, list | tuple) else part for part in descr]
+    return descr
+
+
+def _contradiction(field: str, expected: object, found: object) -> FormatError:
+    return FormatError(field, at=0, expected=expected, found=found)

@@ -1,0 +1,488 @@
+"""One chunk at a time: bytes in, a chunk out, and the other way round.
+
+Knows no container. The few settings that last from call to call (`set_compressor`,
+`set_blocksize`, `set_releasegil`) are here as well, because only `compress` heeds
+them. Environment variables are never read: arguments win.
+
+Source: docs/format/chunk.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final, overload
+
+from superchunk import _cpu, _engine
+from superchunk._buffers import byte_view, check_buffersize, writable_view
+from superchunk._encoding import encode_params
+from superchunk._user import check_available
+from superchunk.exceptions import ArgumentError, FormatError, TruncatedError
+from superchunk.params import (
+    MAX_BLOCKSIZE,
+    MAX_TYPESIZE,
+    MIN_HEADER_LENGTH,
+    NFILTERS,
+    Codec,
+    CParams,
+    DParams,
+    Filter,
+    as_cparams,
+    as_dparams,
+    default_nthreads,
+    from_fields,
+    ncores,
+    number_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal, Unpack
+
+    from typing_extensions import Buffer
+
+    from superchunk.params import CParamsDict, DParamsDict
+
+__all__ = [
+    "clib_info",
+    "compress",
+    "compress2",
+    "compressor_list",
+    "decompress",
+    "decompress2",
+    "detect_number_of_cores",
+    "free_resources",
+    "get_blocksize",
+    "get_cbuffer_sizes",
+    "get_clib",
+    "get_compressor",
+    "get_cpu_info",
+    "set_blocksize",
+    "set_compressor",
+    "set_releasegil",
+]
+
+_CLIBS: Final = {
+    Codec.BLOSCLZ.value: "BloscLZ",
+    Codec.LZ4.value: "LZ4",
+    Codec.LZ4HC.value: "LZ4",
+    Codec.ZLIB.value: "Zlib",
+    Codec.ZSTD.value: "Zstd",
+}
+_ALONE: Final = frozenset({Filter.SHUFFLE, Filter.BITSHUFFLE, Filter.DELTA, Filter.BYTEDELTA})
+"""Filters that give the bytes back unchanged without being told more."""
+_FLAGS2_AT: Final = 31
+_LAZY: Final = 0x08
+_RENAMED: Final = {"compcode": "codec", "shuffle": "filters"}
+"""Names of the first-generation API, and what they are called now."""
+
+
+class _Globals:
+    """What `compress` remembers between calls."""
+
+    codec: Codec = Codec.BLOSCLZ
+    blocksize: int = 0
+    releasegil: bool = False
+
+
+_state = _Globals()
+
+
+def compress(
+    src: Buffer,
+    typesize: int | None = 8,
+    clevel: int = 1,
+    filter: Filter = Filter.SHUFFLE,  # noqa: A002  (the name users know)
+    codec: Codec = Codec.ZSTD,
+) -> bytes:
+    """Compress a buffer into one chunk.
+
+    Parameters
+    ----------
+    src
+        A C-contiguous buffer of at most `MAX_BUFFERSIZE` bytes, a multiple of
+        `typesize`.
+    typesize
+        Bytes of an item, from 1. None: the `itemsize` of `src`, or 1 if it has none.
+        The default is 8, whatever `src` is.
+    clevel
+        0 to 9.
+    filter
+        One filter, which goes in the last slot. Those that need parameters to do
+        anything do nothing here.
+    codec
+        The codec; it becomes what `get_compressor` reports.
+
+    Returns
+    -------
+    bytes
+        The chunk: at most `MAX_OVERHEAD` bytes more than `src`.
+
+    Raises
+    ------
+    ValueError
+        `src` is not contiguous, too large or no multiple of `typesize`; `typesize`
+        or `clevel` is out of range.
+    TypeError
+        `src` has no buffer or no length; `filter` or `codec` is not of its enum.
+    UnsupportedError
+        `codec` is a plugin that is not built in.
+
+    Examples
+    --------
+    >>> chunk = compress(b"0123456789" * 1000, typesize=1)
+    >>> len(chunk) < 200
+    True
+    >>> decompress(chunk)[:12]
+    b'012345678901'
+
+    """
+    length = len(src)  # type: ignore[arg-type]  # checked first: asking for the buffer may cost memory
+    itemsize = getattr(src, "itemsize", 1)
+    check_buffersize(length * itemsize, "src")
+    if not isinstance(filter, Filter):
+        msg = f"filter: expected a Filter, got {filter!r}"
+        raise TypeError(msg)
+    if not isinstance(codec, Codec):
+        msg = f"codec: expected a Codec, got {codec!r}"
+        raise TypeError(msg)
+    if typesize is None:
+        typesize = itemsize
+    if not 1 <= typesize <= MAX_TYPESIZE:
+        msg = f"typesize: expected 1 to {MAX_TYPESIZE}, got {typesize}"
+        raise ValueError(msg)
+    view = byte_view(src, "src")
+    check_buffersize(view.nbytes, "src")
+    if view.nbytes % typesize:
+        msg = f"src: expected a multiple of typesize {typesize} bytes, got {view.nbytes}"
+        raise ValueError(msg)
+    params = _params_of_compress(typesize, clevel, filter, codec, _state.blocksize, default_nthreads())
+    chunk = _engine.compress(view, params)
+    _state.codec = codec
+    return chunk
+
+
+@functools.lru_cache(maxsize=64)
+def _params_of_compress(
+    typesize: int, clevel: int, choice: Filter, codec: Codec, blocksize: int, nthreads: int
+) -> _engine.EncodeParams:
+    last = choice if choice in _ALONE else Filter.NOFILTER
+    return encode_params(
+        CParams(
+            codec=codec,
+            clevel=clevel,
+            typesize=typesize,
+            nthreads=nthreads,
+            blocksize=blocksize,
+            filters=[*[Filter.NOFILTER] * (NFILTERS - 1), last],
+        )
+    )
+
+
+def _chunk_view(src: Buffer, name: str = "src") -> memoryview:
+    """Return the bytes of a chunk, which are at least a header's."""
+    view = byte_view(src, name)
+    if view.nbytes < MIN_HEADER_LENGTH:
+        raise TruncatedError("chunk header", at=0, needed=MIN_HEADER_LENGTH, got=view.nbytes)
+    return view
+
+
+def _decompress_into(view: memoryview, dst: Buffer, nthreads: int) -> None:
+    """Fill the front of `dst` with the content of a chunk."""
+    out = writable_view(dst, "dst")
+    nbytes = _engine.describe(view).nbytes
+    if not out.nbytes:
+        msg = "dst: expected a buffer to write into, got one of length 0"
+        raise ValueError(msg)
+    if out.nbytes < nbytes:
+        msg = f"dst: expected at least {nbytes} bytes, got {out.nbytes}"
+        raise ArgumentError(msg)
+    if nbytes:
+        _engine.read([(view, nbytes, 0, nbytes, 0)], out, nthreads=nthreads)
+
+
+@overload
+def decompress(src: Buffer, dst: None = None, as_bytearray: Literal[False] = False) -> bytes: ...  # noqa: FBT002
+@overload
+def decompress(src: Buffer, dst: None = None, as_bytearray: bool = False) -> bytes | bytearray: ...  # noqa: FBT001, FBT002
+@overload
+def decompress(src: Buffer, dst: Buffer, as_bytearray: bool = False) -> None: ...  # noqa: FBT001, FBT002
+def decompress(src: Buffer, dst: Buffer | None = None, as_bytearray: bool = False) -> bytes | bytearray | None:  # noqa: FBT001, FBT002
+    """Decompress one chunk.
+
+    Parameters
+    ----------
+    src
+        A buffer that begins with the chunk.
+    dst
+        A writable buffer whose front is filled; None is returned then.
+    as_bytearray
+        Return a bytearray instead of bytes.
+
+    Raises
+    ------
+    ValueError
+        `src` is shorter than 16 bytes, or `dst` is of length 0 or read-only.
+    TypeError
+        `src` or `dst` has no buffer.
+    FormatError
+        The chunk is damaged; a RuntimeError and a ValueError.
+    ArgumentError
+        `dst` is too small; a RuntimeError and a ValueError.
+
+    """
+    view = _chunk_view(src)
+    if dst is not None:
+        _decompress_into(view, dst, default_nthreads())
+        return None
+    if as_bytearray:
+        out = bytearray(_engine.describe(view).nbytes)
+        if out:
+            _decompress_into(view, out, default_nthreads())
+        return out
+    return _engine.decompress(view, nthreads=default_nthreads())
+
+
+def compress2(src: Buffer, *, cparams: CParams | CParamsDict | None = None, **kwargs: Unpack[CParamsDict]) -> bytes:
+    """Compress a buffer into one chunk, with every choice open.
+
+    Parameters
+    ----------
+    src
+        A C-contiguous buffer of at most `MAX_BUFFERSIZE` bytes, of any length.
+    cparams
+        How to compress, or instead:
+    **kwargs
+        The fields of `CParams`; `typesize` is 8 unless given.
+
+    Returns
+    -------
+    bytes
+        The chunk.
+
+    Raises
+    ------
+    ArgumentError
+        A field is out of range, or `src` is too large; a RuntimeError and a
+        ValueError.
+    ValueError
+        `filters` and `filters_meta` differ in length, or `src` is not contiguous.
+    TypeError
+        An unknown field, or `src` has no buffer.
+    AttributeError
+        Both `cparams` and fields are given.
+    NameError
+        A name of the first-generation API.
+    UnsupportedError
+        A codec or filter that is not built in; user codecs run inside a SChunk only.
+
+    """
+    params = _chosen(cparams, kwargs)
+    view = byte_view(src, "src")
+    check_buffersize(view.nbytes, "src")
+    check_available(number_of(params.codec), bytes(number_of(f) for f in params.filters), params.nthreads)
+    return _engine.compress(view, encode_params(params))
+
+
+def _chosen(cparams: CParams | CParamsDict | None, kwargs: Mapping[str, Any]) -> CParams:
+    for old, new in _RENAMED.items():
+        if old in kwargs:
+            msg = f"{old!r} is a name of the first-generation API, it is {new!r} now"
+            raise NameError(msg)
+    if cparams is not None:
+        _refuse_both("cparams", kwargs)
+        return as_cparams(cparams, typesize=8)
+    filters, metas = kwargs.get("filters"), kwargs.get("filters_meta")
+    if filters is not None and metas is not None and len(filters) != len(metas):
+        msg = f"filters, filters_meta: expected the same length, got {len(filters)} and {len(metas)}"
+        raise ValueError(msg)
+    return from_fields(CParams, kwargs)
+
+
+def _refuse_both(name: str, kwargs: Mapping[str, object]) -> None:
+    known = {f.name for f in fields(CParams if name == "cparams" else DParams)}
+    for key in kwargs:
+        if key not in known:
+            msg = f"unknown keyword {key!r}"
+            raise TypeError(msg)
+        msg = f"{name} and {key}: expected the object or its fields, got both"
+        raise AttributeError(msg)
+
+
+@overload
+def decompress2(
+    src: Buffer, dst: None = None, *, dparams: DParams | DParamsDict | None = None, **kwargs: Unpack[DParamsDict]
+) -> bytes: ...
+@overload
+def decompress2(
+    src: Buffer, dst: Buffer, *, dparams: DParams | DParamsDict | None = None, **kwargs: Unpack[DParamsDict]
+) -> None: ...
+def decompress2(
+    src: Buffer,
+    dst: Buffer | None = None,
+    *,
+    dparams: DParams | DParamsDict | None = None,
+    **kwargs: Unpack[DParamsDict],
+) -> bytes | None:
+    """Decompress one chunk, with the number of threads open.
+
+    Parameters
+    ----------
+    src
+        A buffer that begins with the chunk.
+    dst
+        A writable buffer whose front is filled; None is returned then.
+    dparams
+        How to decompress, or instead:
+    **kwargs
+        The fields of `DParams`.
+
+    Raises
+    ------
+    ValueError
+        `src` is shorter than 16 bytes; `dst` is empty, read-only or too small; the
+        chunk is damaged (a `FormatError`).
+    TypeError
+        An unknown field, or no buffer.
+    AttributeError
+        Both `dparams` and fields are given.
+
+    """
+    if dparams is not None:
+        _refuse_both("dparams", kwargs)
+    nthreads = as_dparams(kwargs if dparams is None else dparams).nthreads
+    view = _chunk_view(src)
+    if dst is None:
+        return _engine.decompress(view, nthreads=nthreads)
+    _decompress_into(view, dst, nthreads)
+    return None
+
+
+def get_cbuffer_sizes(src: Buffer) -> tuple[int, int, int]:
+    """Return ``(nbytes, cbytes, blocksize)`` of a chunk, in bytes.
+
+    The header is enough: what `SChunk.get_lazychunk` returns will do.
+
+    Raises
+    ------
+    ValueError
+        `src` is shorter than 16 bytes, or no chunk.
+
+    """
+    view = _chunk_view(src)
+    if len(view) > _FLAGS2_AT and view[_FLAGS2_AT] & _LAZY:
+        view = memoryview(b"".join((view[:_FLAGS2_AT], bytes([view[_FLAGS2_AT] & ~_LAZY]), view[_FLAGS2_AT + 1 :])))
+    try:
+        info = _engine.describe(view)
+    except TruncatedError:  # a header alone: only its sizes are of interest
+        nbytes, blocksize, cbytes = struct.unpack_from("<3i", view, 4)
+        if min(nbytes, blocksize, cbytes) < 0:
+            raise
+        return nbytes, cbytes, blocksize
+    return info.nbytes, info.cbytes, info.blocksize
+
+
+def get_clib(chunk: Buffer) -> str:
+    """Return the library that compressed a chunk: BloscLZ, LZ4, Zlib or Zstd.
+
+    Raises
+    ------
+    ValueError
+        The bytes are no chunk, or its codec is not one of these.
+
+    """
+    codec = _engine.describe(_chunk_view(chunk, "chunk")).codec
+    if codec not in _CLIBS:
+        msg = "chunk header, codec"
+        raise FormatError(msg, at=2, expected=f"one of {sorted(_CLIBS)}", found=codec)
+    return _CLIBS[codec]
+
+
+def compressor_list(plugins: bool = False) -> list[Codec]:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    """Return the codecs that are built in, or all that have a name."""
+    return list(Codec) if plugins else _cpu.builtin_codecs()
+
+
+def clib_info(codec: Codec) -> tuple[bytes, bytes]:
+    """Return name and version of the library behind a codec, as bytes.
+
+    Raises
+    ------
+    ValueError
+        The codec is not built in.
+
+    """
+    if number_of(codec) not in _CLIBS:
+        msg = f"codec: {codec!r} is not built in"
+        raise ValueError(msg)
+    return _CLIBS[number_of(codec)].encode(), _engine.codec_version(number_of(codec))[1].encode()
+
+
+def set_compressor(codec: Codec) -> int:
+    """Set what `get_compressor` reports, and return the codec's number.
+
+    Raises
+    ------
+    TypeError
+        `codec` is not a `Codec`.
+    ValueError
+        It is not built in.
+
+    """
+    if not isinstance(codec, Codec):
+        msg = f"codec: expected a Codec, got {codec!r}"
+        raise TypeError(msg)
+    clib_info(codec)
+    _state.codec = codec
+    return int(codec.value)
+
+
+def get_compressor() -> str:
+    """Return the lower-case name of the codec last used by `compress`, or set."""
+    return _state.codec.name.lower()
+
+
+def set_blocksize(blocksize: int = 0) -> None:
+    """Set the block size of `compress`, in bytes; 0 is automatic.
+
+    Raises
+    ------
+    ValueError
+        It is negative or over `MAX_BLOCKSIZE`.
+
+    """
+    if not 0 <= blocksize <= MAX_BLOCKSIZE:
+        msg = f"blocksize: expected 0 to {MAX_BLOCKSIZE}, got {blocksize}"
+        raise ValueError(msg)
+    _state.blocksize = blocksize
+
+
+def get_blocksize() -> int:
+    """Return the block size of `compress`, in bytes; 0 is automatic."""
+    return _state.blocksize
+
+
+def set_releasegil(gilstate: bool) -> bool:  # noqa: FBT001  (positional for users of python-blosc2)
+    """Set a flag and return the previous one; the engine releases the GIL in any case."""
+    previous, _state.releasegil = _state.releasegil, bool(gilstate)
+    return previous
+
+
+def free_resources() -> None:
+    """Give back what is kept between calls only to save time.
+
+    The engine keeps scratch of a few blocks for each worker; parameters prepared
+    for `compress` are dropped.
+    """
+    _params_of_compress.cache_clear()
+
+
+def detect_number_of_cores() -> int:
+    """Return the CPUs this process may use."""
+    return ncores
+
+
+def get_cpu_info() -> dict[str, int]:
+    """Return the CPUs this process may use and the sizes of their caches, in bytes."""
+    return _cpu.cpu_info()

@@ -1,0 +1,335 @@
+"""The index of a frame: one 64-bit entry for each chunk.
+
+::
+
+    entry >= 0   the chunk begins at this byte, counted from the end of the header
+    entry <  0   a chunk of one value without stored bytes; only the top byte counts:
+                 0x81 zeros, 0x82 NaN, 0x84 uninitialised
+
+In a file the entries are the content of an ordinary chunk, little endian, typesize 8.
+An `Index` reads single entries through that chunk until a change or a bulk request
+makes an array of them; an index whose entries are all equal stays one number. Every
+change is written down in a journal, so that it can be taken back. Does not know
+where chunks lie.
+
+Source: docs/format/frame.md, sections 5, 6 and 17.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from typing import TYPE_CHECKING, Final, Self
+
+from superchunk import _engine
+from superchunk.exceptions import FormatError, NewerFormatError, TruncatedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from superchunk._engine import ChunkInfo, Source
+
+__all__ = [
+    "ENTRY_LEN",
+    "MAX_CHUNKS",
+    "Index",
+    "JournalMark",
+    "located",
+    "special_entry",
+    "special_kind",
+]
+
+ENTRY_LEN = 8
+"""Bytes of an entry."""
+
+MAX_CHUNKS = 268_435_451
+"""Most entries that fit into one index chunk."""
+
+JournalMark = int
+"""A place in the journal: how many records it has."""
+
+_KIND_OF_CODE = {0x81: 1, 0x82: 2, 0x84: 4}
+_CODE_OF_KIND = {kind: code for code, kind in _KIND_OF_CODE.items()}
+_DECODE_WHOLE = 4096
+_WINDOW = 2048
+_STORE_PLAIN = 512
+_VALUE = 3
+_NAN = 2
+_PLAIN = {"typesize": ENTRY_LEN, "clevel": 0, "splitmode": 2}
+_PACKED = {"typesize": ENTRY_LEN, "clevel": 5, "codec": 1, "splitmode": 2}
+
+# Journal records: what to do to take a change back.
+_CUT, _PUT, _SET, _ALL = range(4)
+
+
+def special_entry(kind: int) -> int:
+    """Return the entry for a whole chunk of special value `kind` (1, 2 or 4)."""
+    return (_CODE_OF_KIND[kind] << 56) - 2**64
+
+
+def special_kind(entry: int, nchunk: int) -> int:
+    """Return the special value (1, 2 or 4) that the negative `entry` stands for.
+
+    Raises
+    ------
+    FormatError
+        Its top byte is none of 0x81, 0x82 and 0x84.
+
+    """
+    code = (entry >> 56) & 0xFF
+    kind = _KIND_OF_CODE.get(code)
+    if kind is None:
+        raise FormatError(
+            f"index entry {nchunk}, top byte",
+            at=ENTRY_LEN * nchunk + 7,
+            expected="0x81, 0x82 or 0x84",
+            found=f"0x{code:02X}",
+        )
+    return kind
+
+
+def located(error: FormatError, what: str, at: int) -> FormatError:
+    """Return `error`, about a chunk, as one about byte `at` of the frame onwards."""
+    if isinstance(error, TruncatedError):
+        return TruncatedError(f"{what}: {error.field}", at=at + error.at, needed=error.needed, got=error.got)
+    kind = NewerFormatError if isinstance(error, NewerFormatError) else FormatError
+    return kind(
+        f"{what}: {error.field}",
+        at=at + error.at,
+        expected=error.expected,
+        found=error.found,
+    )
+
+
+class Index:
+    """The entries, as an array, as one repeated value, or in their chunk.
+
+    Not safe for several writers; readers may run beside one writer.
+    """
+
+    __slots__ = ("_array", "_at", "_journal", "_len", "_repeated", "_source", "_window")
+
+    def __init__(self, entries: Iterable[int] = ()) -> None:
+        """Make an index of `entries` (64-bit integers)."""
+        self._array: array[int] | None = array("q", entries)
+        self._len = len(self._array)
+        self._repeated: int | None = None
+        self._source: Source | None = None
+        self._at = 0
+        self._window: tuple[int, array[int]] = (0, array("q"))
+        self._journal: list[tuple[int, int, object]] = []
+
+    @classmethod
+    def repeated(cls, entry: int, nchunks: int) -> Self:
+        """Return an index of `nchunks` equal entries, in constant memory."""
+        index = cls()
+        if nchunks:
+            index._array, index._len, index._repeated = None, nchunks, entry
+        return index
+
+    @classmethod
+    def from_chunk(cls, source: Source, info: ChunkInfo, *, nchunks: int, at: int) -> Self:
+        """Return an index that reads its entries from an index chunk.
+
+        Parameters
+        ----------
+        source
+            The chunk; must stay readable and unchanged.
+        info
+            What its header says.
+        nchunks
+            How many entries it must hold, -1: as many as there are.
+        at
+            The chunk's position in the frame, for messages.
+
+        Raises
+        ------
+        FormatError
+            The typesize is not 8, or the size does not fit.
+
+        """
+        if info.typesize != ENTRY_LEN:
+            raise FormatError("index chunk typesize", at=at + 3, expected=ENTRY_LEN, found=info.typesize)
+        if nchunks < 0:
+            nchunks, rest = divmod(info.nbytes, ENTRY_LEN)
+            if rest:
+                raise FormatError("index chunk nbytes", at=at + 4, expected="a multiple of 8", found=info.nbytes)
+        elif info.nbytes != ENTRY_LEN * nchunks:
+            raise FormatError(
+                "index chunk nbytes",
+                at=at + 4,
+                expected=f"{ENTRY_LEN * nchunks}, for {nchunks} chunks",
+                found=info.nbytes,
+            )
+        value = info.repeated_value if info.special == _VALUE else bytes(ENTRY_LEN)
+        if info.special not in (0, _NAN) and value is not None and len(value) == ENTRY_LEN:
+            return cls.repeated(int.from_bytes(value, "little", signed=True), nchunks)
+        index = cls()
+        index._array, index._len, index._source, index._at = None, nchunks, source, at
+        return index
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return self._len
+
+    def __getitem__(self, nchunk: int) -> int:
+        """Return one entry; `nchunk` from 0 to below the length."""
+        entries = self._array
+        if entries is not None:
+            return entries[nchunk]
+        if self._repeated is not None:
+            return self._repeated
+        return self._through_window(nchunk)
+
+    @property
+    def repeated_entry(self) -> int | None:
+        """The entry that all chunks share, if that is how they are kept."""
+        return self._repeated
+
+    def slice(self, start: int, stop: int) -> array[int]:
+        """Return the entries from `start` to below `stop`, ``0 <= start <= stop <= len``."""
+        entries = self._array
+        if entries is not None:
+            return entries[start:stop]
+        if self._repeated is not None:
+            return array("q", (self._repeated,)) * (stop - start)
+        if self._len <= _DECODE_WHOLE:
+            return self._materialise()[start:stop]
+        return self._decode(start, stop)
+
+    def copy(self) -> Index:
+        """Return an index of its own with the same entries, as lazy as this one."""
+        index = Index()
+        entries = self._array
+        index._array = None if entries is None else entries[:]
+        index._len, index._repeated = self._len, self._repeated
+        index._source, index._at = self._source, self._at
+        return index
+
+    def mark(self) -> JournalMark:
+        """Return the present place in the journal, for `rollback`."""
+        return len(self._journal)
+
+    def forget(self) -> None:
+        """Empty the journal: what was done stays."""
+        self._journal.clear()
+
+    def rollback(self, mark: JournalMark) -> None:
+        """Take back every change since `mark`, newest first."""
+        while len(self._journal) > mark:
+            what, at, old = self._journal.pop()
+            if what == _ALL:
+                self._array, self._len, self._repeated, self._source = old  # type: ignore[misc]
+                continue
+            entries = self._materialise()
+            if what == _CUT:
+                del entries[at : at + old]  # type: ignore[operator]
+            elif what == _PUT:
+                entries.insert(at, old)  # type: ignore[arg-type]
+            else:
+                entries[at] = old  # type: ignore[call-overload]
+            self._len = len(entries)
+
+    def insert(self, nchunk: int, entries: Sequence[int]) -> None:
+        """Put `entries` before entry `nchunk`; the length appends."""
+        held = self._materialise()
+        count = len(entries)
+        if nchunk == self._len:
+            held.extend(entries)
+        else:
+            held[nchunk:nchunk] = array("q", entries)
+        self._len = len(held)
+        self._journal.append((_CUT, nchunk, count))
+
+    def replace(self, nchunk: int, entry: int) -> None:
+        """Put `entry` in the place of entry `nchunk`."""
+        held = self._materialise()
+        self._journal.append((_SET, nchunk, held[nchunk]))
+        held[nchunk] = entry
+
+    def delete(self, nchunk: int) -> None:
+        """Remove entry `nchunk`."""
+        held = self._materialise()
+        self._journal.append((_PUT, nchunk, held[nchunk]))
+        del held[nchunk]
+        self._len -= 1
+
+    def assign(self, entries: Iterable[int]) -> None:
+        """Put `entries` in the place of all."""
+        self._become(Index(entries))
+
+    def assign_repeated(self, entry: int, nchunks: int) -> None:
+        """Put `nchunks` times `entry` in the place of all."""
+        self._become(Index.repeated(entry, nchunks))
+
+    def to_chunk(self) -> bytes:
+        """Return the index chunk: stored plain while small, else LZ4 and shuffle.
+
+        Raises
+        ------
+        ValueError
+            More than 268,435,451 entries.
+
+        """
+        if self._len > MAX_CHUNKS:
+            raise ValueError(f"nchunks: expected at most {MAX_CHUNKS}, got {self._len}")
+        if self._repeated is not None and self._len > 1:
+            value = self._repeated.to_bytes(ENTRY_LEN, "little", signed=True)
+            return _engine.special_chunk(_VALUE, ENTRY_LEN * self._len, ENTRY_LEN, value)
+        entries = self._materialise()
+        if sys.byteorder == "big":
+            entries = entries[:]
+            entries.byteswap()
+        small = ENTRY_LEN * self._len <= _STORE_PLAIN
+        return _engine.compress(entries, _params(small=small))
+
+    def _become(self, other: Index) -> None:
+        self._journal.append((_ALL, 0, (self._array, self._len, self._repeated, self._source)))
+        self._array, self._len = other._array, other._len
+        self._repeated, self._source = other._repeated, other._source
+
+    def _materialise(self) -> array[int]:
+        if self._array is None:
+            if self._repeated is not None:
+                held = array("q", (self._repeated,)) * self._len
+            else:
+                held = self._decode(0, self._len)
+            self._array = held
+            self._repeated = self._source = None
+        return self._array
+
+    def _through_window(self, nchunk: int) -> int:
+        if self._len <= _DECODE_WHOLE:
+            return self._materialise()[nchunk]
+        start, window = self._window
+        if not start <= nchunk < start + len(window):
+            start = nchunk // _WINDOW * _WINDOW
+            window = self._decode(start, min(start + _WINDOW, self._len))
+            self._window = (start, window)
+        return window[nchunk - start]
+
+    def _decode(self, start: int, stop: int) -> array[int]:
+        source = self._source
+        if source is None:  # another thread made the array meanwhile
+            return self._materialise()[start:stop]
+        entries = array("q")
+        wanted = (source, ENTRY_LEN * self._len, ENTRY_LEN * start, ENTRY_LEN * stop, 0)
+        try:
+            raw = _engine.read([wanted], itemsize=ENTRY_LEN)
+        except FormatError as error:
+            raise located(error, "index chunk", self._at) from error
+        entries.frombytes(raw or b"")
+        if sys.byteorder == "big":
+            entries.byteswap()
+        return entries
+
+
+_PARAMS: Final[dict[bool, _engine.EncodeParams]] = {}
+
+
+def _params(*, small: bool) -> _engine.EncodeParams:
+    """Return how the index chunk is compressed; never split, as readers expect."""
+    params = _PARAMS.get(small)
+    if params is None:
+        params = _PARAMS[small] = _engine.EncodeParams(**(_PLAIN if small else _PACKED))  # type: ignore[arg-type]
+    return params

@@ -1,0 +1,556 @@
+"""Every choice a user can make: enums, limits, and the three parameter classes.
+
+`CParams` says how to compress, `DParams` how to decompress, `Storage` where a
+container lives. They check themselves when they are made, so that a mistake is
+reported where it stands and not at the first chunk. They are frozen: a change is
+`dataclasses.replace(params, clevel=9)`.
+
+Compresses nothing and opens nothing; what `Storage.mode` means to a file is
+decided in `superchunk._opening`.
+
+Source: docs/format/chunk.md for the numbers of codecs, filters and split modes.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from superchunk.exceptions import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from dataclasses import Field
+
+__all__ = [
+    "DEFINED_CODECS_STOP",
+    "EXTENDED_HEADER_LENGTH",
+    "GLOBAL_REGISTERED_CODECS_STOP",
+    "MAX_BLOCKSIZE",
+    "MAX_BUFFERSIZE",
+    "MAX_DIM",
+    "MAX_OVERHEAD",
+    "MAX_TYPESIZE",
+    "MIN_HEADER_LENGTH",
+    "USER_REGISTERED_CODECS_STOP",
+    "CParams",
+    "CParamsDict",
+    "Codec",
+    "DParams",
+    "DParamsDict",
+    "Filter",
+    "SpecialValue",
+    "SplitMode",
+    "Storage",
+    "StorageDict",
+    "Tuner",
+    "cparams_dflts",
+    "default_nthreads",
+    "dparams_dflts",
+    "ncores",
+    "set_nthreads",
+    "storage_dflts",
+]
+
+MIN_HEADER_LENGTH: Final = 16
+"""Bytes of the shortest chunk header."""
+EXTENDED_HEADER_LENGTH: Final = 32
+"""Bytes of the header of every chunk we write."""
+MAX_OVERHEAD: Final = 32
+"""Bytes that a chunk may be larger than its content."""
+MAX_BUFFERSIZE: Final = 2**31 - 1 - MAX_OVERHEAD
+"""Bytes of the largest content of one chunk."""
+MAX_BLOCKSIZE: Final = 536866816
+"""Bytes of the largest block."""
+MAX_TYPESIZE: Final = MAX_BLOCKSIZE
+"""Bytes of the largest item."""
+MAX_DIM: Final = 16
+"""Dimensions of an array, at most."""
+DEFINED_CODECS_STOP: Final = 31
+"""Last codec id of the format itself."""
+GLOBAL_REGISTERED_CODECS_STOP: Final = 159
+"""Last codec id of the public registry of plugins."""
+USER_REGISTERED_CODECS_STOP: Final = 255
+"""Last codec id; those above the public registry are the user's."""
+
+MAX_HEADER_TYPESIZE: Final = 255
+"""Bytes of the largest item that a chunk header can name; larger ones are recorded as 1."""
+NFILTERS: Final = 6
+"""Slots of the filter pipeline."""
+MAX_NTHREADS: Final = 2**31 - 1
+_LARGE_MACHINE: Final = 16
+_MOST_DEFAULT_THREADS: Final = 64
+_BYTE: Final = 255
+
+
+class Codec(enum.Enum):
+    """The last step of compression. Ids 36 to 40 need a plugin each."""
+
+    BLOSCLZ = 0
+    LZ4 = 1
+    LZ4HC = 2
+    ZLIB = 4
+    ZSTD = 5
+    NDLZ = 32
+    ZFP_ACC = 33
+    ZFP_PREC = 34
+    ZFP_RATE = 35
+    OPENHTJ2K = 36
+    GROK = 37
+    OPENZL = 38
+    J2K = 39
+    HTJ2K = 40
+
+
+class Filter(enum.Enum):
+    """A step before the codec.
+
+    What `CParams.filters_meta` means to each: SHUFFLE and BYTEDELTA the number of
+    byte streams (0: the typesize), TRUNC_PREC and INT_TRUNC the bits to keep
+    (negative: to drop), NDCELL and NDMEAN the edge of a cell.
+    """
+
+    NOFILTER = 0
+    SHUFFLE = 1
+    BITSHUFFLE = 2
+    DELTA = 3
+    TRUNC_PREC = 4
+    NDCELL = 32
+    NDMEAN = 33
+    BYTEDELTA = 35
+    INT_TRUNC = 36
+
+
+class SplitMode(enum.Enum):
+    """Whether a block's byte streams are compressed one by one."""
+
+    ALWAYS_SPLIT = 1
+    NEVER_SPLIT = 2
+    AUTO_SPLIT = 3
+    FORWARD_COMPAT_SPLIT = 4
+
+
+class SpecialValue(enum.Enum):
+    """Chunks of one value, which take no room."""
+
+    NOT_SPECIAL = 0
+    ZERO = 1
+    NAN = 2
+    VALUE = 3
+    UNINIT = 4
+
+
+class Tuner(enum.Enum):
+    """Who chooses the block size. BTUNE is a plugin."""
+
+    STUNE = 0
+    BTUNE = 32
+
+
+def _count_cores() -> int:
+    """Return how many CPUs this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1
+
+
+ncores: Final = _count_cores()
+"""The CPUs this process may use."""
+
+
+def nthreads_for(cores: int) -> int:
+    """Return the default number of threads on a machine of `cores` CPUs.
+
+    At most 64, less one eighth where there are more than 16.
+    """
+    usable = min(cores, _MOST_DEFAULT_THREADS)
+    return usable - usable // 8 if usable > _LARGE_MACHINE else usable
+
+
+_default_nthreads = nthreads_for(ncores)
+
+
+def default_nthreads() -> int:
+    """Return the number of threads that new parameters get."""
+    return _default_nthreads
+
+
+def set_nthreads(nthreads: int) -> int:
+    """Set the number of threads that parameters made from now on get.
+
+    Existing parameters and open handles keep theirs.
+
+    Parameters
+    ----------
+    nthreads
+        From 1 to 2**31 - 1.
+
+    Returns
+    -------
+    int
+        The previous number.
+
+    Raises
+    ------
+    ValueError
+        `nthreads` is out of range.
+
+    Examples
+    --------
+    >>> previous = set_nthreads(3)
+    >>> CParams().nthreads
+    3
+    >>> set_nthreads(previous)
+    3
+
+    """
+    global _default_nthreads
+    checked = _integer("nthreads", nthreads, 1, MAX_NTHREADS)
+    previous, _default_nthreads = _default_nthreads, checked
+    cparams_dflts["nthreads"] = dparams_dflts["nthreads"] = checked
+    return previous
+
+
+def _integer(name: str, value: object, low: int, high: int) -> int:
+    """Return `value` as an int of the range, or raise an error that names the field."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        if isinstance(value, float) and value.is_integer() and name == "blocksize":
+            number = int(value)
+        else:
+            msg = f"{name}: expected an integer from {low} to {high}, got {value!r}"
+            raise TypeError(msg) from None
+    if not low <= number <= high:
+        msg = f"{name}: expected {low} to {high}, got {number}"
+        raise ArgumentError(msg)
+    return number
+
+
+_E = TypeVar("_E", bound=enum.Enum)
+
+
+def _member(kind: type[_E], name: str, value: object, low: int, high: int) -> _E | int:
+    """Return the member of `kind` that `value` is or names by number, else the number."""
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, enum.Enum):
+        msg = f"{name}: expected a {kind.__name__} or its number, got {value!r}"
+        raise TypeError(msg)
+    number = _integer(name, value, low, high)
+    try:
+        return kind(number)
+    except ValueError:
+        return number
+
+
+def number_of(choice: enum.Enum | int) -> int:
+    """Return the format's number of an enum member, or the number itself."""
+    return choice if isinstance(choice, int) else int(choice.value)
+
+
+def _no_filters() -> list[Filter | int]:
+    return [*[Filter.NOFILTER] * (NFILTERS - 1), Filter.SHUFFLE]
+
+
+@dataclass(frozen=True, slots=True)
+class CParams:
+    """How to compress.
+
+    Parameters
+    ----------
+    codec
+        A `Codec`, or the number of one; numbers from 160 are user codecs.
+    codec_meta
+        A number for the codec, -128 to 255; no built-in codec has a use for it.
+    clevel
+        From 0 (stored as it is) to 9 (smallest, slowest). Default 5.
+    use_dict
+        Share a dictionary between the blocks of a chunk (ZSTD, LZ4, LZ4HC).
+    typesize
+        Bytes of an item, from 1. Default 8.
+    nthreads
+        Threads that compress, from 1; more than the machine has is a waste.
+    blocksize
+        Bytes of a block; 0, the default, chooses by codec and level.
+    splitmode
+        Whether the byte streams of a block are compressed one by one.
+    filters
+        Up to six, in the order they run when compressing. A shorter list fills
+        the pipeline from its first slot.
+    filters_meta
+        A number for each filter, -128 to 255, see `Filter`; cut to the length of
+        `filters`.
+    tuner
+        Who chooses the block size.
+
+    Raises
+    ------
+    ArgumentError
+        A field is out of its range; a ValueError and a RuntimeError.
+    TypeError
+        A field has a type it cannot have.
+
+    Examples
+    --------
+    >>> CParams(codec=1, filters=[Filter.BITSHUFFLE]).codec
+    <Codec.LZ4: 1>
+
+    """
+
+    codec: Codec | int = Codec.ZSTD
+    codec_meta: int = 0
+    clevel: int = 5
+    use_dict: bool = False
+    typesize: int = 8
+    nthreads: int = field(default_factory=default_nthreads)
+    blocksize: int = 0
+    splitmode: SplitMode | int = SplitMode.AUTO_SPLIT
+    filters: Sequence[Filter | int] = field(default_factory=_no_filters)
+    filters_meta: Sequence[int] = field(default_factory=lambda: [0] * NFILTERS)
+    tuner: Tuner | int = Tuner.STUNE
+
+    def __post_init__(self) -> None:
+        """Check every field and replace numbers by members, in copies of the lists."""
+        checked: dict[str, object] = {
+            "codec": _member(Codec, "codec", self.codec, 0, _BYTE),
+            "codec_meta": _integer("codec_meta", self.codec_meta, -128, _BYTE),
+            "clevel": _integer("clevel", self.clevel, 0, 9),
+            "use_dict": bool(self.use_dict),
+            "typesize": _integer("typesize", self.typesize, 1, MAX_TYPESIZE),
+            "nthreads": _integer("nthreads", self.nthreads, 1, MAX_NTHREADS),
+            "blocksize": _integer("blocksize", self.blocksize, 0, MAX_BLOCKSIZE),
+            "splitmode": SplitMode(_member(SplitMode, "splitmode", self.splitmode, 1, 4)),
+            "tuner": _member(Tuner, "tuner", self.tuner, 0, _BYTE),
+        }
+        filters = [_member(Filter, f"filters[{i}]", f, 0, _BYTE) for i, f in enumerate(self.filters)]
+        meta = [_integer(f"filters_meta[{i}]", m, -128, _BYTE) for i, m in enumerate(self.filters_meta)]
+        if len(filters) > NFILTERS:
+            msg = f"filters: expected at most {NFILTERS}, got {len(filters)}"
+            raise ArgumentError(msg)
+        if len(filters) > len(meta):
+            msg = f"filters_meta: expected {len(filters)} numbers, one per filter, got {len(meta)}"
+            raise ArgumentError(msg)
+        streams = self.typesize if self.typesize <= MAX_HEADER_TYPESIZE else 0
+        checked["filters"] = filters
+        checked["filters_meta"] = [
+            streams if f is Filter.BYTEDELTA and m == 0 else m for f, m in zip(filters, meta, strict=False)
+        ]
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class DParams:
+    """How to decompress.
+
+    Parameters
+    ----------
+    nthreads
+        Threads that decompress, from 1.
+
+    Raises
+    ------
+    ArgumentError
+        `nthreads` is out of its range.
+
+    """
+
+    nthreads: int = field(default_factory=default_nthreads)
+
+    def __post_init__(self) -> None:
+        """Check the field."""
+        object.__setattr__(self, "nthreads", _integer("nthreads", self.nthreads, 1, MAX_NTHREADS))
+
+
+MODES: Final = ("r", "a", "w")
+MMAP_MODES: Final = {"r": "r", "r+": "a", "w+": "w", "c": "a"}
+"""mmap mode -> the mode that matches it."""
+
+
+def local_path(urlpath: object) -> str | None:
+    """Return a path or ``file://`` URL as a plain path, None as None.
+
+    Raises
+    ------
+    TypeError
+        `urlpath` is neither str nor path-like.
+    ValueError
+        It is a URL of another scheme.
+
+    """
+    if urlpath is None:
+        return None
+    path = os.fspath(urlpath)  # type: ignore[call-overload]
+    if isinstance(path, bytes):
+        path = os.fsdecode(path)
+    if "://" not in path:
+        return str(path)
+    parts = urlsplit(path)
+    if parts.scheme != "file":
+        msg = f"urlpath: {path!r} is a URL of scheme {parts.scheme!r}; only local paths and file:// are supported"
+        raise ValueError(msg)
+    return unquote(parts.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where a container lives.
+
+    Parameters
+    ----------
+    contiguous
+        True: one frame. None, the default: True with a `urlpath`, else False.
+    urlpath
+        A file, as str, path or ``file://`` URL; None: in memory.
+    mode
+        ``"r"`` read, ``"a"`` read and write (make it if it is absent), ``"w"``
+        make a new one.
+    mmap_mode
+        ``"r"``, ``"r+"``, ``"w+"`` or ``"c"``; overrules `mode`. See `SChunk`.
+    initial_mapping_size
+        Bytes; taken and kept for compatibility, as nothing is mapped.
+    locking
+        Take part in the lock protocol between processes.
+    meta
+        Fixed metalayers: name to value.
+
+    Raises
+    ------
+    ValueError
+        `mode` or `mmap_mode` is not one of the above, or `urlpath` is a URL that is
+        not of a local file.
+
+    """
+
+    contiguous: bool | None = None
+    urlpath: str | os.PathLike[str] | None = None
+    mode: str = "a"
+    mmap_mode: str | None = None
+    initial_mapping_size: int | None = None
+    locking: bool = False
+    meta: Mapping[str | bytes, object] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field and fill in what follows from others."""
+        mode, locking = self.mode, self.locking
+        if mode is None:
+            mode = _replaced_none("mode", "a")
+        if locking is None:
+            locking = _replaced_none("locking", default=False)
+        if mode not in MODES:
+            msg = f"mode: expected one of {MODES}, got {mode!r}"
+            raise ValueError(msg)
+        if self.mmap_mode is not None and self.mmap_mode not in MMAP_MODES:
+            msg = f"mmap_mode: expected one of {tuple(MMAP_MODES)} or None, got {self.mmap_mode!r}"
+            raise ValueError(msg)
+        size = self.initial_mapping_size
+        path = local_path(self.urlpath)
+        checked = {
+            "contiguous": path is not None if self.contiguous is None else bool(self.contiguous),
+            "urlpath": path,
+            "mode": mode,
+            "initial_mapping_size": None if size is None else _integer("initial_mapping_size", size, 1, 2**63 - 1),
+            "locking": bool(locking),
+            "meta": None if self.meta is None else dict(self.meta),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+
+_D = TypeVar("_D", str, bool)
+
+
+def _replaced_none(name: str, default: _D) -> _D:
+    warnings.warn(f"Storage: {name}=None is replaced by {default!r}", stacklevel=4)
+    return default
+
+
+class CParamsDict(TypedDict, total=False):
+    """The fields of `CParams`, for dicts and keyword arguments."""
+
+    codec: Codec | int
+    codec_meta: int
+    clevel: int
+    use_dict: bool
+    typesize: int
+    nthreads: int
+    blocksize: int
+    splitmode: SplitMode | int
+    filters: Sequence[Filter | int]
+    filters_meta: Sequence[int]
+    tuner: Tuner | int
+
+
+class DParamsDict(TypedDict, total=False):
+    """The fields of `DParams`, for dicts and keyword arguments."""
+
+    nthreads: int
+
+
+class StorageDict(TypedDict, total=False):
+    """The fields of `Storage`, for dicts and keyword arguments."""
+
+    contiguous: bool | None
+    urlpath: str | os.PathLike[str] | None
+    mode: str
+    mmap_mode: str | None
+    initial_mapping_size: int | None
+    locking: bool
+    meta: Mapping[str | bytes, object] | None
+
+
+_P = TypeVar("_P", CParams, DParams, Storage)
+
+
+def from_fields(kind: type[_P], given: Mapping[str, Any]) -> _P:
+    """Return a parameter object from a mapping of its fields.
+
+    Raises
+    ------
+    TypeError
+        A key is not a field; the message names both.
+
+    """
+    known: tuple[Field[Any], ...] = fields(kind)
+    names = [f.name for f in known]
+    for key in given:
+        if key not in names:
+            msg = f"{kind.__name__}: unknown field {key!r}; the fields are {', '.join(names)}"
+            raise TypeError(msg)
+    return kind(**given)
+
+
+def as_cparams(value: CParams | Mapping[str, Any] | None, typesize: int) -> CParams:
+    """Return `value` as a `CParams`; `typesize` where neither an object nor a dict names one."""
+    if isinstance(value, CParams):
+        return value
+    if value is not None and not isinstance(value, Mapping):
+        msg = f"cparams: expected a CParams, a dict of its fields or None, got {type(value).__name__}"
+        raise TypeError(msg)
+    return from_fields(CParams, {"typesize": typesize, **(value or {})})
+
+
+def as_dparams(value: DParams | Mapping[str, Any] | None) -> DParams:
+    """Return `value` as a `DParams`."""
+    if isinstance(value, DParams):
+        return value
+    if value is not None and not isinstance(value, Mapping):
+        msg = f"dparams: expected a DParams, a dict of its fields or None, got {type(value).__name__}"
+        raise TypeError(msg)
+    return from_fields(DParams, value or {})
+
+
+cparams_dflts: dict[str, Any] = asdict(CParams())
+"""The defaults of `CParams`; a copy to look at, changing it changes nothing."""
+dparams_dflts: dict[str, Any] = asdict(DParams())
+"""The defaults of `DParams`."""
+storage_dflts: dict[str, Any] = asdict(Storage())
+"""The defaults of `Storage`."""

@@ -1,0 +1,572 @@
+"""`SChunk`, a super-chunk: a list of chunks, in memory or in one file.
+
+::
+
+    SChunk ── Handle ── ChunkStore            where the chunks and metalayers are
+       │                 MemoryStore | FrameStore
+       ├── Encoder                            how this handle compresses
+       └── FunctionCalls → ItemCalls → ChunkCalls   what one can ask of it
+
+Makes, copies and closes; reads and writes are in the classes it builds on, opening by
+path or from bytes is in `_frames`. Neither a frame's bytes (`frame`) nor files
+(`storage`) are dealt with here.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from superchunk import _engine
+from superchunk._buffers import byte_view
+from superchunk._chunks import ChunkInfo, chunk_bytes
+from superchunk._encoding import cparams_of, settings_of
+from superchunk._functions import FunctionCalls
+from superchunk._info import InfoReport, ratio, size
+from superchunk._opening import (
+    check_storage,
+    create_handle,
+    existing_data_error,
+    exists,
+    is_array,
+    open_handle,
+)
+from superchunk._user import check_available, hooks_for
+from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
+from superchunk.exceptions import ArgumentError
+from superchunk.meta import Meta, VlMeta, pack_meta
+from superchunk.params import (
+    MMAP_MODES,
+    CParams,
+    DParams,
+    Storage,
+    as_cparams,
+    as_dparams,
+    default_nthreads,
+    from_fields,
+    number_of,
+)
+from superchunk.storage.cframe import write_cframe
+from superchunk.storage.contiguous import FrameStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+    from typing import Unpack
+
+    from typing_extensions import Buffer
+
+    from superchunk._handle import Handle
+    from superchunk.params import CParamsDict, DParamsDict, StorageDict
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["ChunkInfo", "SChunk"]
+
+_DEFAULT_CHUNKSIZE: Final = 2**24
+"""Bytes of a chunk without data to go by."""
+_MAX_CHUNKSIZE: Final = 2**31 - 1
+_ANY_CHUNKSIZE: Final = -1
+_STORAGE_FIELDS: Final = frozenset(f.name for f in fields(Storage))
+
+
+class SChunk(FunctionCalls):
+    """A super-chunk: data cut into compressed chunks, read back piece by piece.
+
+    Parameters
+    ----------
+    chunksize
+        Bytes of a full chunk, up to 2**31 - 1; -1: chunks may all differ. None, the
+        default: the length of `data`, at most 2**28; 2**24 without data.
+    data
+        A C-contiguous buffer, cut into chunks; the last one may be shorter.
+    cparams
+        How to compress, a `CParams` or a dict of its fields. Without a `typesize`
+        items have the size of those of `data`, 1 without data.
+    dparams
+        How to decompress, a `DParams` or a dict of its fields.
+    storage
+        Where it lives, a `Storage` or a dict of its fields; or instead:
+    **kwargs
+        The fields of `Storage`: `contiguous`, `urlpath`, `mode`, `mmap_mode`,
+        `initial_mapping_size`, `locking`, `meta`.
+
+    Raises
+    ------
+    ValueError
+        An argument that is not allowed, does not go together with another, or is
+        not known; a file that is not a SChunk's.
+    AttributeError
+        `storage` and one of its fields are given.
+    TypeError
+        An unknown field in a dict, or `data` has no buffer.
+    FormatError
+        The file at `urlpath` is damaged, or no frame.
+    StorageError
+        Reading or writing failed, or there is data where `data` should go.
+
+    Notes
+    -----
+    Several threads may read one SChunk at a time; a change needs it for itself.
+
+    With a `urlpath`, the modes are those of `superchunk.open`, and "a" (the default)
+    makes what does not exist. `mmap_mode` overrules `mode`: "r" is "r", "r+" is
+    "a", "w+" is "w"; "c" is copy-on-write: the handle sees its writes, the file never
+    does. Nothing is mapped, see `superchunk._opening`.
+
+    Examples
+    --------
+    >>> import array
+    >>> s = SChunk(data=array.array("i", range(1000)), chunksize=400)
+    >>> len(s), s.nchunks, s.typesize
+    (1000, 10, 4)
+    >>> array.array("i", s[250:253]).tolist()
+    [250, 251, 252]
+
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        chunksize: int | None = None,
+        data: Buffer | None = None,
+        *,
+        cparams: CParams | CParamsDict | None = None,
+        dparams: DParams | DParamsDict | None = None,
+        storage: Storage | StorageDict | None = None,
+        **kwargs: Unpack[StorageDict],
+    ) -> None:
+        place = check_storage(_as_storage(storage, kwargs))
+        view = None if data is None else byte_view(data)
+        itemsize = 1 if data is None else int(getattr(data, "itemsize", 1)) or 1
+        decompress = as_dparams(dparams)
+        path = place.urlpath
+        found = path is not None and exists(os.fspath(path))
+        if found and _mode_of(place) != "w":
+            self._open_existing(place, cparams, decompress)
+            if view is not None and view.nbytes:
+                self._fill_opened(view)
+            return
+        if _mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
+            msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
+            raise ValueError(msg)
+        compress = as_cparams(cparams, itemsize)
+        step = _chunksize(chunksize, view, compress.typesize)
+        layers = pack_meta(place.meta)
+        _check_usable(compress, decompress)
+        Encoder(compress, weakref.ref(self)).check()
+        filled = view is not None and view.nbytes > 0
+        handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
+        self._attach(handle, compress, decompress)
+        if view is not None and filled:
+            with _publishing(handle):
+                append_bytes(handle.opened(), self._encoder, view)
+
+    def _open_existing(self, place: Storage, cparams: CParams | CParamsDict | None, dparams: DParams) -> None:
+        """Take what is at the path of `place`."""
+        path = os.fspath(place.urlpath or "")
+        handle = open_handle(
+            path,
+            place.mode,
+            mmap_mode=place.mmap_mode,
+            initial_mapping_size=place.initial_mapping_size,
+        )
+        store = handle.opened()
+        try:
+            _check_opened(store, path, pack_meta(place.meta))
+            self._attach_opened(handle, cparams, dparams)
+        except BaseException:
+            handle.close()
+            raise
+
+    def _attach_opened(self, handle: Handle, cparams: CParams | Mapping[str, Any] | None, dparams: DParams) -> None:
+        """Take an existing store, whose items stay as large as they are."""
+        store = handle.opened()
+        typesize = store.settings.typesize
+        recorded = cparams_of(store.settings, default_nthreads())
+        self._attach(handle, recorded, dparams)
+        self._typesize = typesize
+        if cparams is not None:
+            wanted = with_typesize(as_cparams(cparams, recorded.typesize), recorded.typesize, recorded.blocksize)
+            _check_usable(wanted, dparams)
+            self._encoder = Encoder(wanted, self._user)
+            self._encoder.check()
+
+    def _fill_opened(self, view: memoryview) -> None:
+        """Put the data given to the constructor into an existing container, if that is empty."""
+        handle = self._handle
+        if handle.mode == "r" or handle.opened().nchunks:
+            self.close()
+            raise existing_data_error(handle.urlpath or "")
+        try:
+            append_bytes(handle.writing(), self._encoder, view)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def _of_handle(
+        cls, handle: Handle, cparams: CParams | Mapping[str, Any] | None = None, dparams: DParams | None = None
+    ) -> Self:
+        """Return a SChunk on a store that exists."""
+        schunk = cls.__new__(cls)
+        schunk._attach_opened(handle, cparams, dparams or DParams())  # noqa: SLF001  (its own)
+        return schunk
+
+    # Life.
+
+    def close(self) -> None:
+        """Write what is pending and close the file. Further use raises ClosedError."""
+        self._handle.close()
+
+    def __enter__(self) -> Self:
+        """Return the SChunk; leaving the block closes it."""
+        self._handle.opened()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def __reduce__(self) -> str:
+        """Refuse to be pickled."""
+        msg = "a SChunk cannot be pickled; use to_cframe() and schunk_from_cframe()"
+        raise TypeError(msg)
+
+    def flush(self) -> None:
+        """Commit all changes, down to the disk.
+
+        Raises
+        ------
+        StorageError
+            Writing failed.
+
+        """
+        self._handle.opened().flush()
+
+    def refresh(self) -> bool:
+        """Follow changes that others made; return whether there were any."""
+        return self._handle.opened().refresh()
+
+    # Properties.
+
+    @property
+    def chunksize(self) -> int:
+        """Bytes of a full chunk; 0 once chunks differ in size."""
+        return self._handle.fresh().chunksize
+
+    @property
+    def chunkshape(self) -> int:
+        """Items of a full chunk."""
+        return self.chunksize // self._typesize
+
+    @property
+    def blocksize(self) -> int:
+        """Bytes of a block; 0 unless it was asked for."""
+        return self._handle.fresh().settings.blocksize
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks."""
+        return self._handle.fresh().nchunks
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all items."""
+        return self._handle.fresh().nbytes
+
+    @property
+    def cbytes(self) -> int:
+        """Bytes of all compressed chunks; 32 for a special value that is not stored."""
+        return self._handle.fresh().cbytes
+
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of the file that nothing refers to any more; 0 in memory."""
+        return self._handle.fresh().dead_bytes
+
+    @property
+    def cratio(self) -> float:
+        """``nbytes / cbytes``; 0.0 when empty."""
+        cbytes = self.cbytes
+        return self.nbytes / cbytes if cbytes else 0.0
+
+    @property
+    def typesize(self) -> int:
+        """Bytes of an item."""
+        return self._typesize
+
+    @property
+    def urlpath(self) -> str | None:
+        """The file, None in memory."""
+        return self._handle.urlpath
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the chunks are in one frame."""
+        return self._handle.contiguous
+
+    @property
+    def mode(self) -> str:
+        """``"r"``, ``"a"`` or ``"w"``, as opened."""
+        return self._handle.mode
+
+    @property
+    def mmap_mode(self) -> str | None:
+        """The mmap mode, as opened."""
+        return self._handle.mmap_mode
+
+    @property
+    def initial_mapping_size(self) -> int | None:
+        """As given; nothing is mapped."""
+        return self._handle.initial_mapping_size
+
+    @property
+    def locking(self) -> bool:
+        """Whether the handle takes part in the lock protocol; not in this version."""
+        return False
+
+    @property
+    def change_tick(self) -> int:
+        """Grows when the handle notices another handle's change; 0 in memory."""
+        return self._handle.opened().change_tick
+
+    @property
+    def cparams(self) -> CParams:
+        """How this handle compresses.
+
+        Assign a `CParams` to change it for what is written from now on. Once there is
+        data, its `typesize` and `blocksize` stay what they are.
+        """
+        return self._encoder.cparams
+
+    @cparams.setter
+    def cparams(self, cparams: CParams) -> None:
+        if not isinstance(cparams, CParams):
+            msg = f"cparams: expected a CParams, got {type(cparams).__name__}"
+            raise AttributeError(msg)  # noqa: TRY004  (what users know)
+        store = self._handle.fresh()
+        current = self._encoder.cparams
+        if store.nchunks or self._handle.mode == "r":
+            cparams = with_typesize(cparams, current.typesize, current.blocksize)
+        _check_usable(cparams, self._dparams)
+        encoder = Encoder(cparams, self._user)
+        encoder.check()
+        encoder.prefilter = self._encoder.prefilter
+        if self._handle.mode != "r":
+            store.settings = settings_of(cparams, self._nthreads)
+            self._typesize = store.settings.typesize
+        self._encoder = encoder
+
+    @property
+    def dparams(self) -> DParams:
+        """How this handle decompresses; assign a `DParams` to change it."""
+        return self._dparams
+
+    @dparams.setter
+    def dparams(self, dparams: DParams) -> None:
+        if not isinstance(dparams, DParams):
+            msg = f"dparams: expected a DParams, got {type(dparams).__name__}"
+            raise AttributeError(msg)  # noqa: TRY004  (what users know)
+        _check_usable(self._encoder.cparams, dparams)
+        self._dparams = dparams
+        self._nthreads = dparams.nthreads
+
+    @property
+    def meta(self) -> Meta:
+        """The fixed metalayers, a mapping."""
+        if self._meta is None:
+            self._meta = Meta(self._handle)
+        return self._meta
+
+    @property
+    def vlmeta(self) -> VlMeta:
+        """The variable metalayers, a mutable mapping; the same object at each access."""
+        if self._vlmeta is None:
+            self._vlmeta = VlMeta(self._handle)
+        return self._vlmeta
+
+    @property
+    def attrs(self) -> VlMeta:
+        """The same as `vlmeta`."""
+        return self.vlmeta
+
+    @property
+    def info(self) -> InfoReport:
+        """A report that prints as lines, and as a table in a notebook."""
+        return InfoReport(lambda: self.info_items)
+
+    @property
+    def info_items(self) -> list[tuple[str, object]]:
+        """The pairs of name and value that `info` shows."""
+        return [
+            ("type", type(self).__name__),
+            ("chunksize", self.chunksize),
+            ("blocksize", self.blocksize),
+            ("typesize", self.typesize),
+            ("nbytes", size(self.nbytes)),
+            ("cbytes", size(self.cbytes)),
+            ("cratio", ratio(self.cratio)),
+            ("cparams", self.cparams),
+            ("dparams", self.dparams),
+        ]
+
+    # Copies.
+
+    def to_cframe(self) -> bytes:
+        """Return all of it, metalayers included, as one contiguous frame.
+
+        Raises
+        ------
+        MetalayerValueError
+            There are over 16 vlmetalayers, more than a frame can hold.
+
+        """
+        return write_cframe(self._handle.fresh())
+
+    def copy(
+        self,
+        *,
+        cparams: CParams | CParamsDict | None = None,
+        dparams: DParams | DParamsDict | None = None,
+        storage: Storage | StorageDict | None = None,
+        **kwargs: Unpack[StorageDict],
+    ) -> SChunk:
+        """Return a copy with all metalayers, in memory unless `urlpath` says otherwise.
+
+        Chunks are taken as they are, unless `cparams` are given: then they are
+        compressed anew, special values excepted.
+
+        Parameters
+        ----------
+        cparams, dparams
+            How the copy compresses and decompresses; those of this SChunk if None. The
+            typesize stays.
+        storage, **kwargs
+            Where the copy lives, as for `SChunk`; `meta` cannot be given.
+
+        Raises
+        ------
+        ValueError
+            `meta` is given, or as `SChunk`.
+        StorageError
+            Something is at the path and `mode` is not "w", or writing failed.
+
+        """
+        place = check_storage(_as_storage(storage, kwargs))
+        if place.meta is not None:
+            msg = "meta: a copy has the metalayers of its original"
+            raise ValueError(msg)
+        path = place.urlpath
+        if path is not None and exists(os.fspath(path)) and _mode_of(place) != "w":
+            raise existing_data_error(os.fspath(path))
+        store = self._handle.fresh()
+        chosen = self.cparams if cparams is None else as_cparams(cparams, self.cparams.typesize)
+        chosen = with_typesize(chosen, self.cparams.typesize)
+        decompress = self._dparams if dparams is None else as_dparams(dparams)
+        _check_usable(chosen, decompress)
+        if cparams is not None:
+            Encoder(chosen, self._user).check()
+        handle = create_handle(
+            place,
+            settings_of(chosen, decompress.nthreads),
+            store.chunksize or (_ANY_CHUNKSIZE if not store.nchunks else 0),
+            store.meta,
+            publish=False,
+        )
+        duplicate = SChunk.__new__(SChunk)
+        duplicate._attach(handle, chosen, decompress)  # noqa: SLF001  (of the same class)
+        target = handle.opened()
+        encoder = None if cparams is None else duplicate._encoder  # noqa: SLF001  (as above)
+        with _publishing(handle), target.batch():
+            insert_groups(target, self._chunks_for(encoder))
+            for name, chunk in store.vlmeta.items():
+                target.set_vlmeta(name, chunk)
+        return duplicate
+
+    def _chunks_for(self, encoder: Encoder | None) -> Iterator[bytes]:
+        """Yield each chunk as it is, or compressed anew by `encoder`."""
+        store = self._handle.opened()
+        for number in range(store.nchunks):
+            source = store.source(number)
+            info = _engine.describe(source)
+            if encoder is None or info.special:
+                yield chunk_bytes(source)
+            elif info.vlblocks:
+                yield encoder.vlblocks(_engine.read_vlblocks(source))
+            else:
+                request = (source, info.nbytes, 0, info.nbytes, 0)
+                content = memoryview(bytearray(info.nbytes))
+                hooks = hooks_for(self._user)
+                _engine.read([request], content, nthreads=self._nthreads, itemsize=self._typesize, hooks=hooks)
+                yield encoder.chunk_of_filled(content)
+
+
+@contextmanager
+def _publishing(handle: Handle) -> Iterator[None]:
+    """Give a new file its name once its first content is in it; on an error drop it."""
+    store = handle.opened()
+    try:
+        yield
+    except BaseException:
+        handle.store = None
+        if isinstance(store, FrameStore):
+            store.discard()
+        raise
+    if isinstance(store, FrameStore):
+        store.publish()
+
+
+def _check_opened(store: ChunkStore, path: str, layers: Mapping[str, bytes]) -> None:
+    """Raise an error when an existing frame is not what the constructor was asked for."""
+    if is_array(store):
+        msg = f"{path}: Cannot open an NDArray as a SChunk"
+        raise ArgumentError(msg)
+    for name, content in layers.items():
+        if store.meta.get(name) != content:
+            msg = f"meta[{name!r}]: {path} exists and has no such metalayer; it cannot be added to it"
+            raise ArgumentError(msg)
+
+
+def _as_storage(storage: Storage | StorageDict | None, kwargs: Mapping[str, Any]) -> Storage:
+    """Return the place that `storage`, or the keywords, name."""
+    for key in kwargs:
+        if key not in _STORAGE_FIELDS:
+            msg = f"{key} is not supported as keyword argument"
+            raise ValueError(msg)
+    if storage is None:
+        return from_fields(Storage, kwargs)
+    if kwargs:
+        msg = f"storage and {next(iter(kwargs))}: expected the object or its fields, got both"
+        raise AttributeError(msg)
+    return storage if isinstance(storage, Storage) else from_fields(Storage, storage)
+
+
+def _mode_of(place: Storage) -> str:
+    """Return the mode in force: an mmap mode overrules it."""
+    return place.mode if place.mmap_mode is None else MMAP_MODES[place.mmap_mode]
+
+
+def _chunksize(chunksize: int | None, view: memoryview | None, typesize: int) -> int:
+    """Return the chunk size of a new container, in bytes; 0 if any size goes."""
+    if chunksize is None:
+        if view is None or not view.nbytes:
+            return max(_DEFAULT_CHUNKSIZE // typesize, 1) * typesize
+        return min(view.nbytes, largest_chunk(typesize))
+    if chunksize == _ANY_CHUNKSIZE:
+        return 0
+    if not 1 <= chunksize <= _MAX_CHUNKSIZE:
+        msg = f"chunksize: expected 1 to {_MAX_CHUNKSIZE} bytes, or -1 for any, got {chunksize}"
+        raise ValueError(msg)
+    return int(chunksize)
+
+
+def _check_usable(cparams: CParams, dparams: DParams) -> None:
+    """Raise what compressing with these would raise later."""
+    nthreads = max(cparams.nthreads, dparams.nthreads)
+    check_available(number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters), nthreads)

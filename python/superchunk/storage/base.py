@@ -1,0 +1,234 @@
+"""The seam between a super-chunk and the place where its chunks live.
+
+A `ChunkStore` is a list of chunks with two kinds of metalayers and the parameters
+for new chunks. It moves chunks as they are: it never compresses or decodes data, and
+knows nothing about items.
+
+Source: docs/format/frame.md, sections 3 and 13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from superchunk._engine import Source
+    from superchunk.frame.index import Index
+
+__all__ = ["ChunkStore", "FrameSettings", "Snapshot"]
+
+_MAX_INT32 = 2**31 - 1
+_SLOTS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameSettings:
+    """What a container records about chunks to come."""
+
+    typesize: int = 8
+    """Bytes of an item."""
+    blocksize: int = 0
+    """Bytes of a block as requested, 0 automatic."""
+    codec: int = 5
+    """Codec id."""
+    codec_meta: int = 0
+    """The codec's parameter."""
+    clevel: int = 5
+    """Compression level."""
+    filters: bytes = b"\0\0\0\0\0\1"
+    """Six filter ids, slot 0 first."""
+    filters_meta: bytes = bytes(6)
+    """Their six parameters."""
+    splitmode: int = 3
+    """1 always, 2 never, 3 auto, 4 forward compatible."""
+    use_dict: bool = False
+    """Whether chunks get a dictionary."""
+    nthreads_comp: int = 1
+    """Threads for compression, for the record."""
+    nthreads_decomp: int = 1
+    """Threads for decompression, for the record."""
+
+    def __post_init__(self) -> None:
+        """Check what a header has room for.
+
+        Raises
+        ------
+        ValueError
+            A number does not fit its field, or there are not six filter slots.
+
+        """
+        _check_range("typesize", self.typesize, 1, _MAX_INT32)
+        _check_range("blocksize", self.blocksize, 0, _MAX_INT32)
+        _check_range("codec", self.codec, 0, 255)
+        _check_range("codec_meta", self.codec_meta, 0, 255)
+        _check_range("clevel", self.clevel, 0, 15)
+        _check_range("splitmode", self.splitmode, 1, 4)
+        _check_range("number of filters", len(self.filters), _SLOTS, _SLOTS)
+        _check_range("number of filters_meta", len(self.filters_meta), _SLOTS, _SLOTS)
+
+
+def _check_range(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise ValueError(f"{name}: expected {least} to {most}, got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The chunks that a store holds now, for another store to begin with."""
+
+    index: Index
+    """A copy of the entries: negative ones are special chunks without stored bytes."""
+    limit: int
+    """Stored chunks have entries below this."""
+    place: Callable[[int, int], Source]
+    """Called with entry and chunk number of a stored chunk; returns where it is."""
+    chunksize: int
+    """As a header has it: 0 sizes vary, -1 not known yet."""
+
+
+class ChunkStore(Protocol):
+    """A list of chunks with metalayers. All sizes are bytes.
+
+    Every change happens whole or not at all: after an error the store is as it was
+    before the call, or before the `batch` that the call was part of.
+    """
+
+    @property
+    def settings(self) -> FrameSettings:
+        """What is recorded for new chunks; assigning records it with the next commit."""
+        ...
+
+    @settings.setter
+    def settings(self, settings: FrameSettings) -> None: ...
+
+    @property
+    def path(self) -> str | None:
+        """The file, None in memory."""
+        ...
+
+    @property
+    def writable(self) -> bool:
+        """Whether this handle may change anything."""
+        ...
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Sum of the chunks' uncompressed sizes."""
+        ...
+
+    @property
+    def cbytes(self) -> int:
+        """Sum of the chunks' compressed sizes; 32 for one that is only an entry."""
+        ...
+
+    @property
+    def chunksize(self) -> int:
+        """Size of a full chunk; 0: sizes vary, or no chunk has set it yet."""
+        ...
+
+    @property
+    def vlblocks(self) -> bool:
+        """Whether the chunks have variable-length blocks."""
+        ...
+
+    @property
+    def change_tick(self) -> int:
+        """How often `refresh` has met changes made elsewhere."""
+        ...
+
+    @property
+    def meta(self) -> Mapping[str, bytes]:
+        """The fixed metalayers, raw."""
+        ...
+
+    @property
+    def vlmeta(self) -> Mapping[str, bytes]:
+        """The vlmetalayers, each one chunk."""
+        ...
+
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of the frame that nothing refers to; 0 in memory."""
+        ...
+
+    @property
+    def frame_len(self) -> int:
+        """Bytes of the committed frame; 0 in memory."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Return the chunks as they are now, without touching them."""
+        ...
+
+    def refresh(self) -> bool:
+        """Follow changes made elsewhere; return whether there were any."""
+        ...
+
+    def source(self, nchunk: int) -> Source:
+        """Return where chunk `nchunk` is; a chunk without stored bytes is made."""
+        ...
+
+    def sources(self, start: int, stop: int) -> list[Source]:
+        """Return where the chunks from `start` to below `stop` are."""
+        ...
+
+    def chunk_nbytes(self, nchunk: int) -> int:
+        """Return the uncompressed size of chunk `nchunk`."""
+        ...
+
+    def starts(self) -> Sequence[int]:
+        """Return the n + 1 prefix sums of the chunks' uncompressed sizes."""
+        ...
+
+    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
+        """Put complete `chunks` before chunk `nchunk`; the number of chunks appends."""
+        ...
+
+    def replace(self, nchunk: int, chunk: bytes) -> None:
+        """Put a complete `chunk` in the place of chunk `nchunk`."""
+        ...
+
+    def delete(self, nchunk: int) -> None:
+        """Remove chunk `nchunk`."""
+        ...
+
+    def reorder(self, order: Sequence[int]) -> None:
+        """Put chunk ``order[i]`` at place i, for a permutation of all chunks."""
+        ...
+
+    def fill_special(self, kind: int, nbytes: int, value: bytes | None) -> None:
+        """Fill an empty store with `nbytes` of special value `kind` (1 to 4)."""
+        ...
+
+    def set_meta(self, name: str, content: bytes) -> None:
+        """Change the fixed metalayer `name`; its length must stay."""
+        ...
+
+    def set_vlmeta(self, name: str, chunk: bytes) -> None:
+        """Add or change the vlmetalayer `name`."""
+        ...
+
+    def del_vlmeta(self, name: str) -> None:
+        """Remove the vlmetalayer `name`."""
+        ...
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Make several changes one: all happen, or by an exception none."""
+        ...
+
+    def flush(self) -> None:
+        """Commit everything, down to the disk."""
+        ...
+
+    def close(self) -> None:
+        """Flush and let go; closing twice is fine."""
+        ...

@@ -1,0 +1,153 @@
+"""Finding header, index chunk and trailer of a frame, wherever its bytes are.
+
+::
+
+    0             header_len         header_len + cbytes         frame_len
+    |  header     |  chunks          |  index chunk |  slack     |  trailer  |
+
+Reads the header, the trailer, and of the index chunk its header, or all of it while
+it is small; chunks are not touched. Reads bytes through a function, so that files and
+buffers take the same way.
+
+Source: docs/format/frame.md, sections 1, 5, 7, 8 and 17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from superchunk import _engine
+from superchunk.exceptions import FormatError, TruncatedError
+from superchunk.frame.header import FrameHeader
+from superchunk.frame.index import Index, located
+from superchunk.frame.metalayers import read_metalayers
+from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
+from superchunk.storage.base import FrameSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from superchunk._engine import Source
+
+__all__ = ["PROBE_LEN", "Loaded", "parse_frame", "settings_of"]
+
+PROBE_LEN = 1024
+"""Most bytes that are read again to see whether a frame has changed."""
+
+_FIRST_READ = 4096
+_KEEP_INDEX = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a frame says about itself, before any chunk is looked at."""
+
+    header: FrameHeader
+    raw_header: bytes
+    """All `header_len` bytes."""
+    layers: dict[str, tuple[int, int]]
+    """Position and length of each fixed metalayer's content."""
+    trailer: Trailer
+    trailer_len: int
+    """Bytes of the trailer."""
+    index: Index
+    index_len: int
+    """Bytes of the index chunk, 0 without one."""
+    probe: bytes
+    """Bytes at the frame's start that change whenever the frame does: the header, and
+    without data the trailer too, up to 1024 in all."""
+
+
+def settings_of(header: FrameHeader) -> FrameSettings:
+    """Return the parameters for new chunks that `header` records."""
+    return FrameSettings(
+        typesize=header.typesize,
+        blocksize=max(header.blocksize, 0),
+        codec=header.codec,
+        codec_meta=header.codec_meta,
+        clevel=header.clevel,
+        filters=header.filters,
+        filters_meta=header.filters_meta,
+        splitmode=header.splitmode,
+        use_dict=header.use_dict,
+        nthreads_comp=header.nthreads_comp,
+        nthreads_decomp=header.nthreads_decomp,
+    )
+
+
+def parse_frame(read: Callable[[int, int], bytes], size: int, index_at: Callable[[int, int], Source]) -> Loaded:
+    """Read what a frame says about itself.
+
+    Parameters
+    ----------
+    read
+        Called with a number of bytes and a position; returns those bytes.
+    size
+        Bytes that there are from the frame's first one on.
+    index_at
+        Called with position and limit of a large index chunk; returns its source.
+
+    Raises
+    ------
+    TruncatedError
+        There are fewer bytes than the frame needs.
+    FormatError
+        It is no frame, or a damaged one.
+    NewerFormatError, UnsupportedError
+        It is a frame that this library does not read.
+
+    """
+    head = read(min(size, _FIRST_READ), 0)
+    header = FrameHeader.from_bytes(head)
+    frame_len = header.frame_len
+    if frame_len > size:
+        raise TruncatedError("frame", at=0, needed=frame_len, got=size)
+    tail_at = max(frame_len - _FIRST_READ, 0)
+    tail = head[:frame_len] if frame_len <= len(head) else read(frame_len - tail_at, tail_at)
+
+    def part(at: int, nbytes: int) -> bytes:
+        if at + nbytes <= len(head):
+            return head[at : at + nbytes]
+        if at >= tail_at:
+            return tail[at - tail_at : at - tail_at + nbytes]
+        return read(nbytes, at)
+
+    raw_header = part(0, header.header_len)
+    if len(raw_header) < header.header_len:
+        raise TruncatedError("frame header", at=0, needed=header.header_len, got=len(raw_header))
+    layers = read_metalayers(raw_header)
+    index_pos = header.header_len + (header.cbytes if header.nbytes else 0)
+    length = trailer_len(tail[-TAIL_LEN:], at=frame_len - TAIL_LEN, most=frame_len - index_pos)
+    trailer_at = frame_len - length
+    if header.nbytes == 0 and trailer_at != header.header_len:
+        raise FormatError(
+            "trailer length of a frame without data",
+            at=frame_len - TAIL_LEN + 1,
+            expected=frame_len - header.header_len,
+            found=length,
+        )
+    raw_trailer = part(trailer_at, length)
+    if len(raw_trailer) < length:
+        raise TruncatedError("trailer", at=trailer_at, needed=length, got=len(raw_trailer))
+    trailer = Trailer.from_bytes(raw_trailer, at=trailer_at)
+    index, index_len = Index(), 0
+    if header.nbytes:
+        room = trailer_at - index_pos
+        source = part(index_pos, room) if room <= _KEEP_INDEX else index_at(index_pos, room)
+        index, index_len = _parse_index(header, source, index_pos)
+    probe = head[: min(PROBE_LEN, header.header_len if header.nbytes else frame_len)]
+    return Loaded(header, raw_header, layers, trailer, length, index, index_len, probe)
+
+
+def _parse_index(header: FrameHeader, source: Source, at: int) -> tuple[Index, int]:
+    """Return the index whose chunk stands at byte `at`, and that chunk's size."""
+    try:
+        info = _engine.describe(source)
+    except FormatError as error:
+        raise located(error, "index chunk", at) from error
+    nchunks = -(-header.nbytes // header.chunksize) if header.chunksize else -1
+    index = Index.from_chunk(source, info, nchunks=nchunks, at=at)
+    if len(index) == 0:
+        raise FormatError("index chunk nbytes", at=at + 4, expected="at least 8", found=0)
+    return index, info.cbytes

@@ -1,0 +1,579 @@
+"""The list of chunks that both stores share: sizes, special chunks, changes.
+
+In memory and in a frame alike, a chunk is an entry of an `Index`: negative for a chunk
+of one value without stored bytes, else a number that the store turns into a source.
+
+All chunks but the last have `chunksize` bytes, and the last has at most as many. The
+first change that breaks this switches the list to variable sizes, for good: then every
+chunk must tell its own size, and those of one value are stored as repeated values.
+
+Source: docs/format/frame.md, sections 3, 6 and 13.
+"""
+
+from __future__ import annotations
+
+from array import array
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from superchunk import _engine
+from superchunk.exceptions import (
+    ChunkIndexError,
+    FormatError,
+    MetalayerKeyError,
+    MetalayerValueError,
+    SuperchunkError,
+)
+from superchunk.frame.index import MAX_CHUNKS, special_entry, special_kind
+from superchunk.frame.metalayers import check_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from superchunk._engine import ChunkInfo, Source
+    from superchunk.frame.index import Index
+    from superchunk.storage.base import FrameSettings
+
+__all__ = ["ChunkTable", "Mark", "check_same_length", "repeated_chunk"]
+
+_ZERO, _NAN, _VALUE, _UNINIT = 1, 2, 3, 4
+_HEADER_LEN = 32
+_SLAB = 8192
+_MAX_STORED_TYPESIZE = 255
+_NAN_ITEMS = {4: b"\0\0\xc0\x7f", 8: b"\0\0\0\0\0\0\xf8\x7f"}
+
+Mark = tuple[object, ...]
+
+
+def _special_chunk(kind: int, nbytes: int, typesize: int, blocksize: int) -> bytes:
+    """Return the chunk that an entry of special value `kind` stands for.
+
+    Raises
+    ------
+    FormatError
+        There is no such chunk: NaN of an item size other than 4 and 8.
+
+    """
+    if typesize > _MAX_STORED_TYPESIZE or (kind == _UNINIT and nbytes % typesize):
+        typesize = 1
+    try:
+        return _engine.special_chunk(kind, nbytes, typesize, None, blocksize)
+    except ValueError as error:
+        raise FormatError(
+            f"index entry of special value {kind}",
+            at=0,
+            expected="a chunk that can be",
+            found=f"{nbytes} bytes of typesize {typesize}: {error}",
+        ) from error
+
+
+def repeated_chunk(kind: int, nbytes: int, typesize: int) -> bytes:
+    """Return `nbytes` of special value `kind` as a repeated-value chunk."""
+    if typesize > _MAX_STORED_TYPESIZE or nbytes % typesize:
+        typesize = 1
+    value = bytes(typesize)
+    if kind == _NAN:
+        if typesize not in _NAN_ITEMS:
+            raise FormatError("typesize of NaN", at=3, expected="4 or 8", found=typesize)
+        value = _NAN_ITEMS[typesize]
+    return _engine.special_chunk(_VALUE, nbytes, typesize, value)
+
+
+def check_same_length(old: bytes | None, name: str, content: bytes) -> None:
+    """Refuse to change a fixed metalayer that is not there, or in length."""
+    if old is None:
+        raise MetalayerKeyError(f"metalayer {name!r}: there is none of that name")
+    if len(content) != len(old):
+        raise MetalayerValueError(
+            f"metalayer {name!r}: expected {len(old)} bytes, as when it was made, got {len(content)}"
+        )
+
+
+class ChunkTable:
+    """Chunks as entries; a store adds where the bytes of an entry are.
+
+    Changes are for one thread at a time; reading may go on beside them.
+    """
+
+    def __init__(
+        self,
+        settings: FrameSettings,
+        index: Index,
+        *,
+        nbytes: int,
+        chunksize: int,
+        vlblocks: bool | None,
+        vlmeta: Mapping[str, bytes],
+    ) -> None:
+        """Take what a header says; `vlblocks` None asks the first chunk."""
+        self.settings = settings
+        self.index = index
+        self.nbytes = nbytes
+        self.fixed_size = chunksize
+        """Bytes of a full chunk, 0 if sizes vary, -1 before the first chunk."""
+        self.vlmeta: Mapping[str, bytes] = vlmeta
+        self.version = 0
+        """Grows with every change."""
+        self._vlblocks = vlblocks
+        self._specials: dict[tuple[int, int], bytes] = {}
+        self._sizes: array[int] | None = None
+        self._starts: array[int] | None = None
+        self._live: tuple[int, int] | None = (0, 0) if not len(index) else None
+        self._depth = 0
+        self._urgent = False
+
+    # What a store adds.
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        """Return where the stored chunk `nchunk` with entry `entry` is."""
+        raise SuperchunkError(f"chunk {nchunk}: no place for entry {entry}")
+
+    def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
+        """Store `chunks` and return their entries."""
+        raise SuperchunkError(f"no place for {len(chunks)} chunks")
+
+    def begin(self) -> Mark:
+        """Return what `undo` needs to come back to this state."""
+        return (
+            self.index.mark(),
+            self.nbytes,
+            self.fixed_size,
+            self._vlblocks,
+            self._live,
+            self.vlmeta,
+            self.settings,
+            self._urgent,
+        )
+
+    def undo(self, mark: Mark) -> None:
+        """Come back to the state of `mark`."""
+        (journal, nbytes, fixed_size, vlblocks, live, vlmeta, settings, urgent) = mark[:8]
+        self.index.rollback(journal)  # type: ignore[arg-type]
+        self.nbytes, self.fixed_size = nbytes, fixed_size  # type: ignore[assignment]
+        self._vlblocks, self._live = vlblocks, live  # type: ignore[assignment]
+        self.vlmeta, self.settings = vlmeta, settings  # type: ignore[assignment]
+        self._urgent = urgent  # type: ignore[assignment]
+        self._sizes = self._starts = None
+        self._specials.clear()
+        self.version += 1
+
+    def done(self, *, at_once: bool) -> None:
+        """End a change that stands on its own: commit it, `at_once` or when it pays."""
+        del at_once
+        self.index.forget()
+
+    # Reading.
+
+    @property
+    def vlblocks(self) -> bool:
+        """Whether chunks have variable-length blocks; the first chunk decides."""
+        known = self._vlblocks
+        if known is None:
+            if not len(self.index):
+                return False
+            known = self.index[0] >= 0 and _engine.describe(self.source(0)).vlblocks
+            self._vlblocks = known
+        return known
+
+    def source(self, nchunk: int) -> Source:
+        """Return where chunk `nchunk` is."""
+        index = self.index
+        if not 0 <= nchunk < len(index):
+            raise ChunkIndexError(nchunk, len(index))
+        entry = index[nchunk]
+        return self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
+
+    def sources(self, start: int, stop: int) -> list[Source]:
+        """Return where the chunks from `start` to below `stop` are."""
+        index = self.index
+        if not 0 <= start <= stop <= len(index):
+            raise ChunkIndexError(start if not 0 <= start <= len(index) else stop, len(index))
+        place, special = self.place, self._special
+        return [
+            place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
+            for nchunk, entry in enumerate(index.slice(start, stop), start)
+        ]
+
+    def chunk_nbytes(self, nchunk: int) -> int:
+        """Return the uncompressed size of chunk `nchunk`, bytes."""
+        nchunks = len(self.index)
+        if not 0 <= nchunk < nchunks:
+            raise ChunkIndexError(nchunk, nchunks)
+        if self.fixed_size <= 0:
+            return self._variable_sizes()[nchunk]
+        return self.fixed_size if nchunk < nchunks - 1 else self._last_size()
+
+    def starts(self) -> array[int]:
+        """Return the n + 1 prefix sums of the chunks' sizes, bytes; do not change it."""
+        starts = self._starts
+        if starts is None:
+            if self.fixed_size > 0:
+                sizes = array("q", range(0, self.nbytes, self.fixed_size))
+                sizes.append(self.nbytes)
+                starts = sizes
+            else:
+                starts = array("q", accumulate(self._variable_sizes(), initial=0))
+            self._starts = starts
+        return starts
+
+    @property
+    def live(self) -> tuple[int, int]:
+        """Compressed bytes of the stored chunks, and how many chunks are not stored."""
+        live = self._live
+        if live is None:
+            stored = specials = 0
+            index = self.index
+            if index.repeated_entry is not None and index.repeated_entry < 0:
+                specials = len(index)
+            else:
+                for start in range(0, len(index), _SLAB):
+                    entries = index.slice(start, min(start + _SLAB, len(index)))
+                    places = [self.place(entry, nchunk) for nchunk, entry in enumerate(entries, start) if entry >= 0]
+                    specials += len(entries) - len(places)
+                    stored += sum(cbytes for _, cbytes in _engine.sizes(places))
+            live = self._live = (stored, specials)
+        return live
+
+    def _special(self, entry: int, nchunk: int) -> bytes:
+        nbytes = self.chunk_nbytes(nchunk)
+        key = (entry >> 56, nbytes)
+        chunk = self._specials.get(key)
+        if chunk is None:
+            settings = self.settings
+            chunk = self._specials[key] = _special_chunk(
+                special_kind(entry, nchunk), nbytes, settings.typesize, settings.blocksize
+            )
+        return chunk
+
+    def _last_size(self) -> int:
+        return self.nbytes - self.fixed_size * (len(self.index) - 1)
+
+    def _variable_sizes(self) -> array[int]:
+        """Return each chunk's size where sizes vary, from the chunks' headers."""
+        sizes = self._sizes
+        if sizes is not None:
+            return sizes
+        sizes = array("q")
+        unknown: list[int] = []
+        index = self.index
+        for start in range(0, len(index), _SLAB):
+            entries = index.slice(start, min(start + _SLAB, len(index)))
+            unknown += [nchunk for nchunk, entry in enumerate(entries, start) if entry < 0]
+            if len(unknown) > 1:
+                raise FormatError(
+                    f"index entry {unknown[0]}",
+                    at=8 * unknown[0],
+                    expected="a stored chunk, since chunk sizes vary",
+                    found="special entries, which do not tell their size",
+                )
+            places = [
+                self.place(entry, nchunk) if entry >= 0 else bytes(0) for nchunk, entry in enumerate(entries, start)
+            ]
+            measured = iter(_engine.sizes([place for place in places if place != b""]))
+            sizes.extend(next(measured)[0] if place != b"" else 0 for place in places)
+        total = sum(sizes)
+        if unknown and total <= self.nbytes:
+            # The one chunk without a size has what the others leave.
+            sizes[unknown[0]] = self.nbytes - total
+        elif total != self.nbytes:
+            raise FormatError("nbytes", at=0x1E, expected=f"{total}, as the chunks hold", found=self.nbytes)
+        self._sizes = sizes
+        return sizes
+
+    # Changing.
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Make the changes inside one change."""
+        mark = self.begin()
+        try:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+            self._finish()
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
+        """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
+        index = self.index
+        nchunks = len(index)
+        if not 0 <= nchunk <= nchunks:
+            raise ChunkIndexError(nchunk, nchunks + 1)
+        if not chunks:
+            return
+        if nchunks + len(chunks) > MAX_CHUNKS:
+            raise ValueError(f"nchunks: expected at most {MAX_CHUNKS}, got {nchunks + len(chunks)}")
+        infos = [self._checked(chunk) for chunk in chunks]
+        mark = self.begin()
+        try:
+            self._set_kind(infos)
+            sizes = [info.nbytes for info in infos]
+            if self.fixed_size > 0 and not self._fits(nchunk, sizes):
+                self._switch_to_variable()
+            entries = self._entries(chunks, infos)
+            index.insert(nchunk, entries)
+            self.nbytes += sum(sizes)
+            if self._sizes is not None:
+                self._sizes[nchunk:nchunk] = array("q", sizes)
+            self._changed()
+            self._finish()
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def replace(self, nchunk: int, chunk: bytes) -> None:
+        """Put `chunk` in the place of chunk `nchunk`."""
+        nchunks = len(self.index)
+        if not 0 <= nchunk < nchunks:
+            raise ChunkIndexError(nchunk, nchunks)
+        info = self._checked(chunk)
+        mark = self.begin()
+        try:
+            if nchunks > 1:
+                self._set_kind([info])
+            else:
+                self._vlblocks = info.vlblocks
+            old = self.chunk_nbytes(nchunk)
+            if self.fixed_size > 0 and info.nbytes != old:
+                is_last = nchunk == nchunks - 1
+                if not is_last or info.nbytes > self.fixed_size:
+                    self._switch_to_variable()
+            self._count_out(nchunk)
+            self.index.replace(nchunk, self._entries([chunk], [info])[0])
+            self.nbytes += info.nbytes - old
+            if self._sizes is not None:
+                self._sizes[nchunk] = info.nbytes
+            self._changed()
+            self._finish()
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def delete(self, nchunk: int) -> None:
+        """Remove chunk `nchunk`."""
+        mark = self.begin()
+        try:
+            self.nbytes -= self.chunk_nbytes(nchunk)
+            self._count_out(nchunk)
+            self.index.delete(nchunk)
+            if not len(self.index):
+                self._live = (0, 0)
+            if self._sizes is not None:
+                del self._sizes[nchunk]
+            self._changed()
+            self._finish()
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def reorder(self, order: Sequence[int]) -> None:
+        """Put chunk ``order[i]`` at place i.
+
+        Raises
+        ------
+        ValueError
+            `order` is no permutation of all chunk numbers.
+
+        """
+        nchunks = len(self.index)
+        wanted = [int(nchunk) for nchunk in order]
+        if len(wanted) != nchunks or sorted(wanted) != list(range(nchunks)):
+            raise ValueError(f"order: expected each of 0 to {nchunks - 1} once, got {len(wanted)} numbers")
+        if not nchunks or wanted == list(range(nchunks)):
+            return
+        mark = self.begin()
+        try:
+            short = self.fixed_size > 0 and self._last_size() != self.fixed_size
+            if short and wanted[-1] != nchunks - 1:
+                self._switch_to_variable()
+            entries = self.index.slice(0, nchunks)
+            self.index.assign(entries[nchunk] for nchunk in wanted)
+            if self._sizes is not None:
+                self._sizes = array("q", (self._sizes[nchunk] for nchunk in wanted))
+            self._changed()
+            self._finish()
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def fill_special(self, kind: int, nbytes: int, value: bytes | None) -> None:
+        """Fill an empty list with `nbytes` of special value `kind`."""
+        chunksize = self.fixed_size
+        if len(self.index):
+            raise SuperchunkError(f"nchunks: expected 0 to fill, got {len(self.index)}")
+        if chunksize <= 0:
+            raise ValueError("chunksize: expected a fixed size to fill, got none")
+        if kind == _VALUE and value is not None and not any(value):
+            kind = _ZERO
+        nchunks = -(-nbytes // chunksize)
+        if nbytes < 0 or nchunks > MAX_CHUNKS:
+            raise ValueError(f"nbytes: expected 0 to {MAX_CHUNKS * chunksize}, got {nbytes}")
+        if not nbytes:
+            return
+        if kind == _NAN and self.settings.typesize not in _NAN_ITEMS:
+            raise ValueError(f"typesize: expected 4 or 8 for NaN, got {self.settings.typesize}")
+        last = nbytes - (nchunks - 1) * chunksize
+        mark = self.begin()
+        try:
+            self._vlblocks = False
+            if kind == _VALUE:
+                self._fill_value(nchunks, last, value)
+            else:
+                self.index.assign_repeated(special_entry(kind), nchunks)
+                self._live = (0, nchunks)
+            self.nbytes = nbytes
+            self._changed()
+            self._finish()
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def set_vlmeta(self, name: str, chunk: bytes, *, most: int) -> None:
+        """Add or change a vlmetalayer; there may be `most`."""
+        check_name(name)
+        if name not in self.vlmeta and len(self.vlmeta) >= most:
+            raise MetalayerValueError(f"vlmetalayers: expected at most {most}, got {len(self.vlmeta)} and {name!r}")
+        mark = self.begin()
+        try:
+            self.vlmeta = {**self.vlmeta, name: bytes(chunk)}
+            self.version += 1
+            self._finish(at_once=True)
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def del_vlmeta(self, name: str) -> None:
+        """Remove a vlmetalayer."""
+        if name not in self.vlmeta:
+            raise MetalayerKeyError(f"vlmetalayer {name!r}: there is none of that name")
+        mark = self.begin()
+        try:
+            self.vlmeta = {key: held for key, held in self.vlmeta.items() if key != name}
+            self.version += 1
+            self._finish(at_once=True)
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def _finish(self, *, at_once: bool = False) -> None:
+        """End a change, or leave that to the batch around it."""
+        self._urgent = self._urgent or at_once
+        if self._depth == 0:
+            self.done(at_once=self._urgent)
+            self._urgent = False
+
+    def _checked(self, chunk: bytes) -> ChunkInfo:
+        info = _engine.describe(chunk)
+        if not info.nbytes:
+            raise ValueError("chunk: expected at least 1 byte of content, got 0")
+        return info
+
+    def _set_kind(self, infos: Sequence[ChunkInfo]) -> None:
+        """Let the first chunk decide sizes and kind of blocks; refuse a mixture."""
+        if not len(self.index):
+            self._vlblocks = infos[0].vlblocks
+            if self.fixed_size < 0:
+                self.fixed_size = infos[0].nbytes
+        expected = self.vlblocks
+        for info in infos:
+            if info.vlblocks != expected:
+                kinds = ("ordinary blocks", "variable-length blocks")
+                raise ValueError(f"chunk: expected {kinds[expected]} like the others, got {kinds[not expected]}")
+
+    def _fits(self, nchunk: int, sizes: Sequence[int]) -> bool:
+        """Return whether chunks of `sizes` before chunk `nchunk` keep the fixed size."""
+        full = self.fixed_size
+        nchunks = len(self.index)
+        if any(size != full for size in sizes[:-1]):
+            return False
+        if nchunk < nchunks:
+            return sizes[-1] == full
+        return sizes[-1] <= full and (not nchunks or self._last_size() == full)
+
+    def _entries(self, chunks: Sequence[bytes], infos: Sequence[ChunkInfo]) -> Sequence[int]:
+        """Store chunks, as entries alone where that is possible; return the entries."""
+        entries: list[int | None] = []
+        stored: list[bytes] = []
+        typesize = self.settings.typesize
+        for chunk, info in zip(chunks, infos, strict=True):
+            kind = info.special
+            if kind in (0, _VALUE):
+                entries.append(None)
+                stored.append(chunk if len(chunk) == info.cbytes else chunk[: info.cbytes])
+            elif self.fixed_size > 0 and (kind != _NAN or info.typesize == typesize):
+                entries.append(special_entry(kind))
+            else:
+                entries.append(None)
+                stored.append(repeated_chunk(kind, info.nbytes, info.typesize))
+        if self._live is not None:
+            total, specials = self._live
+            self._live = (total + sum(map(len, stored)), specials + len(entries) - len(stored))
+        if not stored:
+            return [entry for entry in entries if entry is not None]
+        places = self.put(stored)
+        if len(stored) == len(entries):
+            return places
+        following = iter(places)
+        return [next(following) if entry is None else entry for entry in entries]
+
+    def _fill_value(self, nchunks: int, last: int, value: bytes | None) -> None:
+        width = len(value) if value is not None else 0
+        typesize = width if width <= _MAX_STORED_TYPESIZE else 1
+        full = _engine.special_chunk(_VALUE, self.fixed_size, typesize, value)
+        final = _engine.special_chunk(_VALUE, last, typesize, value)
+        self._live = (0, 0)
+        total = 0
+        for start in range(0, nchunks - 1, _SLAB):
+            slab = [full] * (min(start + _SLAB, nchunks - 1) - start)
+            self.index.insert(start, self.put(slab))
+            total += len(full) * len(slab)
+        self.index.insert(nchunks - 1, self.put([final]))
+        self._live = (total + len(final), 0)
+
+    def _switch_to_variable(self) -> None:
+        """Let sizes vary: special entries lose theirs, so they become stored chunks."""
+        nchunks = len(self.index)
+        sizes = array("q", (self.fixed_size,)) * nchunks
+        if nchunks:
+            sizes[-1] = self._last_size()
+        live = self._live
+        stored, specials = live if live is not None else (0, 0)
+        typesize = self.settings.typesize
+        entries = self.index.slice(0, nchunks)
+        special = [nchunk for nchunk, entry in enumerate(entries) if entry < 0]
+        for start in range(0, len(special), _SLAB):
+            slab = special[start : start + _SLAB]
+            chunks = [repeated_chunk(special_kind(entries[nchunk], nchunk), sizes[nchunk], typesize) for nchunk in slab]
+            stored += sum(map(len, chunks))
+            specials -= len(chunks)
+            for nchunk, entry in zip(slab, self.put(chunks), strict=True):
+                entries[nchunk] = entry
+        if special:
+            self.index.assign(entries)
+        if live is not None:
+            self._live = (stored, specials)
+        self.fixed_size = 0
+        self._sizes = sizes
+
+    def _count_out(self, nchunk: int) -> None:
+        """Take chunk `nchunk` out of the sums over live chunks, if they are known."""
+        if self._live is None:
+            return
+        stored, specials = self._live
+        entry = self.index[nchunk]
+        if entry < 0:
+            self._live = (stored, specials - 1)
+        else:
+            cbytes = _engine.sizes([self.place(entry, nchunk)])[0][1]
+            self._live = (stored - cbytes, specials)
+
+    def _changed(self) -> None:
+        self._starts = None
+        if self._specials:
+            self._specials.clear()
+        self.version += 1

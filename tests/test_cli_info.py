@@ -1,0 +1,121 @@
+"""info, list-codecs and bench: what they say is what is there."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from cli_runner import fail, run, succeed
+
+import superchunk
+from superchunk.cli import measure
+from superchunk.cli.errors import Failure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+blosc2 = pytest.importorskip("blosc2", reason="the independent witness")
+
+
+@pytest.fixture
+def frame(tmp_path: Path) -> Path:
+    """Return a frame whose chunks differ: zeros, one value, a ramp, and a short rest."""
+    values = np.concatenate([np.zeros(1000), np.full(1000, 7.5), np.arange(1000) / 3, np.arange(100.0)])
+    path = tmp_path / "x.b2frame"
+    options = ["--dtype", "f8", "--chunksize", "8000", "--codec", "lz4", "--filters", "shuffle,bytedelta"]
+    succeed("compress", "-", "-o", path, *options, stdin=values.tobytes())
+    return path
+
+
+def facts(*arguments: str | Path) -> dict[str, Any]:
+    loaded = json.loads(succeed("info", "--json", *arguments).text)
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_json_agrees_with_the_library_and_the_file(frame: Path) -> None:
+    said = facts(frame)
+    with superchunk.open(str(frame)) as schunk:
+        assert (said["nbytes"], said["cbytes"], said["nchunks"]) == (schunk.nbytes, schunk.cbytes, 4)
+    assert said["file_bytes"] == frame.stat().st_size
+    assert (said["typesize"], said["nitems"], said["chunksize"]) == (8, 3100, 8000)
+    assert (said["codec"], said["clevel"], said["dtype"]) == ("lz4", 5, "float64")
+    assert said["filters"] == [{"filter": "shuffle", "meta": 0}, {"filter": "bytedelta", "meta": 8}]
+    assert said["vlmetalayers"] == ["superchunk.dtype"]
+
+
+def test_the_chunk_map_names_every_chunk(frame: Path) -> None:
+    chunks = facts("--chunks", frame)["chunks"]
+    assert [(chunk["nchunk"], chunk["nbytes"]) for chunk in chunks] == [(0, 8000), (1, 8000), (2, 8000), (3, 800)]
+    assert chunks[0]["special"] == "zero"
+    assert chunks[2]["special"] is None
+    with superchunk.open(str(frame)) as schunk:
+        assert sum(chunk["cbytes"] for chunk in chunks) == schunk.cbytes
+
+
+def test_text_says_the_same_for_people(frame: Path) -> None:
+    text = succeed("info", "--chunks", frame).text
+    for words in ("24,800 (24.22 KiB)", "3,100 of 8 bytes", "lz4, level 5", "shuffle, bytedelta:8", "special: zero"):
+        assert words in text
+    assert "\x1b" not in text
+
+
+def test_metalayers_and_the_boxes_of_an_array_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "a.b2nd"
+    blosc2.zeros((10, 6), dtype="i2", chunks=(5, 3), blocks=(5, 3), urlpath=str(path), meta={"who": "me"})
+    said = facts(path)
+    assert said["b2nd"] == {"shape": [10, 6], "chunkshape": [5, 3], "blockshape": [5, 3], "dtype": "<i2"}
+    assert said["metalayers"]["who"] == "me"
+    assert "<i2, shape (10, 6), chunks (5, 3), blocks (5, 3)" in succeed("info", path).text
+
+
+@pytest.mark.parametrize("content", [b"", b"not a frame at all", bytes(200)])
+def test_something_else_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    assert str(path) in fail(1, "info", path)
+
+
+def test_every_changed_byte_of_a_header_gives_facts_or_one_line(frame: Path) -> None:
+    sound = frame.read_bytes()
+    for at in range(90):
+        frame.write_bytes(sound[:at] + bytes([sound[at] ^ 0x55]) + sound[at + 1 :])
+        result = run("info", "--chunks", frame)
+        assert result.code in {0, 1}
+        assert result.stderr.count("\n") == result.code
+
+
+def test_codecs_as_json_have_versions() -> None:
+    said = json.loads(succeed("list-codecs", "--json").text)
+    assert [codec["codec"] for codec in said["codecs"]] == ["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
+    assert all(codec["version"] for codec in said["codecs"])
+
+
+def test_bench_measures_each_choice_on_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "SECONDS", 0.0)
+    np.save(tmp_path / "a.npy", np.arange(20_000) // 7)
+    options = ["--codec", "lz4", "--codec", "zstd", "--filters", "none", "--filters", "shuffle", "--level", "3"]
+    said = json.loads(succeed("bench", tmp_path / "a.npy", "--json", *options).text)
+    assert (said["nbytes"], said["typesize"]) == (160_000, 8)
+    assert sorted((row["codec"], *row["filters"]) for row in said["results"]) == [
+        ("lz4", "none"),
+        ("lz4", "shuffle"),
+        ("zstd", "none"),
+        ("zstd", "shuffle"),
+    ]
+    assert all(row["ratio"] > 1 and row["compress_mb_per_s"] > 0 and row["slice_us"] > 0 for row in said["results"])
+
+
+def test_bench_needs_an_item(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"abc")
+    assert "no whole item of 8 bytes" in fail(1, "bench", tmp_path / "x", "--dtype", "f8")
+
+
+def test_measuring_notices_data_that_comes_back_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "SECONDS", 0.0)
+    monkeypatch.setattr(superchunk.SChunk, "get_slice", lambda *_args, **_kwargs: None)
+    choice = measure.Choice(codec="lz4", level=1, filters=())
+    with pytest.raises(Failure, match="did not give back"):
+        measure.measure(b"12345678" * 100, choice, typesize=8, chunksize=800)
