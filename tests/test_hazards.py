@@ -350,6 +350,13 @@ def test_open_with_w_empties_a_schunk_which_keeps_its_chunksize_and_leaves_an_ar
         assert (s.cparams.clevel, s.meta[:], s.vlmeta[:]) == (3, {"m": 1}, {})
         s.append_data(ITEMS[:100])
     assert len(superchunk.open(path)) == 100
+    with SChunk(-1, urlpath=path, mode="w", cparams={"typesize": 8}) as s:
+        for number in (3, 5, 4):
+            s.append_data(ITEMS[:number])
+    with superchunk.open(path, "w") as s:
+        s.append_data(ITEMS[:7])
+        s.append_data(ITEMS[:9])
+        assert (s.chunksize, len(s)) == (0, 16)
     SChunk(800, ITEMS, urlpath=path, meta={"b2nd": [0]}, mode="w").close()
     with superchunk.open(path, "w") as s:
         assert s[:] == ITEMS.tobytes()

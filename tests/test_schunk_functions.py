@@ -32,10 +32,10 @@ def registries() -> Iterator[None]:
         superchunk.postfilter_funcs,
     )
     for registry in registered:
-        registry.clear()  # type: ignore[attr-defined]
+        registry.clear()
     yield
     for registry in registered:
-        registry.clear()  # type: ignore[attr-defined]
+        registry.clear()
 
 
 def test_a_prefilter_sees_every_block_with_the_number_of_its_first_item() -> None:

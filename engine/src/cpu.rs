@@ -89,3 +89,32 @@ impl Isa {
         self.0 == Level::Avx512
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_runs_from_scalar_to_the_best() {
+        let found = Isa::available();
+        assert_eq!(found.first(), Some(&Isa::scalar()));
+        assert_eq!(found.last(), Some(&Isa::detect()));
+        assert!(found.is_sorted_by(|a, b| a.0 < b.0));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn scalar_is_proof_of_nothing() {
+        assert!(!Isa::scalar().has_avx2());
+        assert!(!Isa::scalar().has_avx512());
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn avx512_has_avx2_as_well() {
+        for isa in Isa::available() {
+            assert!(isa.has_avx2() || !isa.has_avx512());
+            assert_eq!(isa.has_avx512(), isa.name() == "avx512");
+        }
+    }
+}

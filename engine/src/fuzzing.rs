@@ -25,8 +25,7 @@ const FILLINGS: [u8; 2] = [0xA5, 0x5A];
 fn read_twice(chunk: &[u8], start: usize, stop: usize, nthreads: usize) -> Result<Vec<u8>> {
     let mut outcomes = FILLINGS.map(|filling| {
         let mut dst = vec![filling; stop - start];
-        let requests =
-            vec![Request { source: Source::Bytes(chunk), nbytes: None, start: start as u64, dst: &mut dst }];
+        let requests = vec![Request { source: Source::Bytes(chunk), nbytes: None, start: start as u64, dst: &mut dst }];
         let options = ReadOptions { nthreads, ..ReadOptions::default() };
         read::read(requests, options).map(|()| dst).map_err(|failure| failure.error)
     });
@@ -101,8 +100,10 @@ pub fn roundtrip(data: &[u8]) {
         },
         blocksize: if way[4] < 64 { 0 } else { usize::from(u16::from_le_bytes([way[5], way[6]])) },
         splitmode: 1 + way[7] % 4,
-        filters: [way[8], way[9], way[10], way[11], way[12], way[13]].map(|pick| [0, 1, 2, 3, 35][usize::from(pick % 5)]),
+        filters: [way[8], way[9], way[10], way[11], way[12], way[13]]
+            .map(|pick| [0, 1, 2, 3, 35][usize::from(pick % 5)]),
         filters_meta: [0, way[14], 0, way[14] % 9, 0, way[15]],
+        blosc1: false,
         use_dict: way[4] & 1 != 0 && Codec::ALL[usize::from(way[0]) % Codec::ALL.len()].takes_dictionary(),
         nthreads: 1,
     };
@@ -123,8 +124,7 @@ pub fn roundtrip(data: &[u8]) {
     assert_eq!(chunk, threaded, "the chunk depends on the number of threads");
     for nthreads in [1, 2] {
         let mut plain = vec![FILLINGS[0]; content.len()];
-        let requests =
-            vec![Request { source: Source::Bytes(&chunk), nbytes: None, start: 0, dst: &mut plain }];
+        let requests = vec![Request { source: Source::Bytes(&chunk), nbytes: None, start: 0, dst: &mut plain }];
         let outcome =
             read::read(requests, ReadOptions { nthreads, itemsize: Some(itemsize), ..ReadOptions::default() });
         assert_eq!(outcome, Ok(()));

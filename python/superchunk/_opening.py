@@ -240,7 +240,7 @@ def reset_handle(handle: Handle, offset: int) -> None:
     path = handle.urlpath
     if path is None:
         return
-    settings, chunksize, meta = store.settings, store.chunksize or -1, dict(store.meta)
+    settings, chunksize, meta = store.settings, store.snapshot().chunksize, dict(store.meta)
     store.close()
     handle.store = FrameStore.create(path, settings, chunksize, meta)
 

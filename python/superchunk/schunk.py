@@ -14,6 +14,7 @@ path or from bytes is in `_frames`. Neither a frame's bytes (`frame`) nor files
 
 from __future__ import annotations
 
+import operator
 import os
 import weakref
 from contextlib import contextmanager
@@ -474,7 +475,7 @@ class SChunk(FunctionCalls):
         handle = create_handle(
             place,
             settings_of(chosen, decompress.nthreads),
-            store.chunksize or (_ANY_CHUNKSIZE if not store.nchunks else 0),
+            store.snapshot().chunksize,
             store.meta,
             publish=False,
         )
@@ -559,10 +560,11 @@ def _chunksize(chunksize: int | None, view: memoryview | None, typesize: int) ->
         return min(view.nbytes, largest_chunk(typesize))
     if chunksize == _ANY_CHUNKSIZE:
         return 0
-    if not 1 <= chunksize <= _MAX_CHUNKSIZE:
-        msg = f"chunksize: expected 1 to {_MAX_CHUNKSIZE} bytes, or -1 for any, got {chunksize}"
+    wanted = operator.index(chunksize)
+    if not 1 <= wanted <= _MAX_CHUNKSIZE:
+        msg = f"chunksize: expected 1 to {_MAX_CHUNKSIZE} bytes, or -1 for any, got {wanted}"
         raise ValueError(msg)
-    return int(chunksize)
+    return wanted
 
 
 def _check_usable(cparams: CParams, dparams: DParams) -> None:

@@ -87,7 +87,7 @@ impl Chunk<'_> {
         let mut input = std::mem::take(&mut worker.input);
         let outcome = (|| {
             let (at, data) = self.block_data(nblock, &mut input)?;
-            if pipeline.is_identity() {
+            if pipeline.backward_is_identity() {
                 return self.decode_streams(nblock, at, data, dst, &mut worker.decoder, user);
             }
             let stage = resize(&mut worker.stage, dst.len())?;

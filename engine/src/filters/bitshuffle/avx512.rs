@@ -1,116 +1,66 @@
-//! Planes of bytes to planes of bits and back, with AVX-512 and GFNI.
+//! With AVX-512 and GFNI, 512 bytes at a time.
 //!
-//! One instruction multiplies matrices of 8 x 8 bits; with the unit matrix on one side it transposes the other,
-//! read from its last byte to its first. 512 bytes of a plane make 8 registers of 8 such matrices, whose bytes
-//! are then distributed as in `shuffle`.
+//! GFNI multiplies 8 x 8 bits by a vector of 8 bits. With the data as the matrix and the 8 unit vectors as vectors
+//! this reads the matrix by columns, so it transposes; its rows count from the last byte.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi64, _mm512_setzero_si512,
+    __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_shuffle_epi8,
 };
 
-use super::transpose_bits;
-use crate::filters::shuffle::avx512::{load, store, transpose};
+use crate::filters::shuffle::avx512::{to_items, to_planes};
+use crate::filters::starts;
+use crate::filters::x86::{load64, store64};
 
-/// Bytes of a plane handled at a time.
-const STEP: usize = 512;
-/// Row i of the unit matrix has bit i set.
-const UNIT: i64 = 0x8040_2010_0804_0201_u64.cast_signed();
+/// Bytes of a bit plane handled at a time.
+const STEP: usize = 64;
 
-/// Reverse the bytes of each matrix.
-#[expect(clippy::cast_possible_truncation, reason = "the numbers are below 64")]
-const REVERSE: [u8; 64] = {
+/// For every eight bytes: the last one first.
+const REVERSED: [u8; 64] = {
     let mut places = [0; 64];
-    let mut at = 0;
-    while at < 64 {
-        places[at] = (at - at % 8 + 7 - at % 8) as u8;
-        at += 1;
+    let mut n = 0;
+    while n < 64 {
+        // The instruction looks at the place within its 16 bytes.
+        places[n] = [7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8][n % 16];
+        n += 1;
     }
     places
 };
 
-/// Byte k of matrix m goes to byte m of cell k.
-#[expect(clippy::cast_possible_truncation, reason = "the numbers are below 64")]
-const GATHER: [u8; 64] = {
-    let mut places = [0; 64];
-    let mut at = 0;
-    while at < 64 {
-        places[at] = ((at % 8) * 8 + at / 8) as u8;
-        at += 1;
-    }
-    places
-};
-
-/// The same and back, with the bytes of each matrix reversed.
-#[expect(clippy::cast_possible_truncation, reason = "the numbers are below 64")]
-const SCATTER: [u8; 64] = {
-    let mut places = [0; 64];
-    let mut at = 0;
-    while at < 64 {
-        places[at] = ((7 - at % 8) * 8 + at / 8) as u8;
-        at += 1;
-    }
-    places
-};
-
+/// In every eight bytes, counted from the last one, exchange bit b of byte k with bit k of byte b.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-fn transpose_matrices(reversed: __m512i) -> __m512i {
-    _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(UNIT), reversed)
+fn transpose_reversed(row: __m512i) -> __m512i {
+    let units = _mm512_set1_epi64(i64::from_le_bytes([1, 2, 4, 8, 16, 32, 64, 128]));
+    _mm512_gf2p8affine_epi64_epi8::<0>(units, row)
 }
 
-/// Turn a plane of bytes into 8 planes of bits; its length is a multiple of 8.
+/// Split a byte plane into 8 bit planes; false if it is too short.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn split(src: &[u8], dst: &mut [u8]) {
-    let stride = src.len() / 8;
-    let (reverse, gather) = (load(&REVERSE), load(&GATHER));
-    for (nstep, bytes) in src.chunks_exact(STEP).enumerate() {
-        let (pieces, _) = bytes.as_chunks::<64>();
+pub(super) fn split(src: &[u8], dst: &mut [u8], stride: usize, at: usize) -> bool {
+    let reversed = load64(&REVERSED, 0);
+    for start in starts(src.len() / 8, STEP) {
         let mut rows = [_mm512_setzero_si512(); 8];
-        for (row, piece) in rows.iter_mut().zip(pieces) {
-            let bits = transpose_matrices(_mm512_permutexvar_epi8(reverse, load(piece)));
-            *row = _mm512_permutexvar_epi8(gather, bits);
+        for (n, row) in rows.iter_mut().enumerate() {
+            *row = transpose_reversed(_mm512_shuffle_epi8(load64(src, 8 * start + 64 * n), reversed));
         }
-        transpose(&mut rows);
-        for (plane, row) in rows.into_iter().enumerate() {
-            if let Some(out) = dst[plane * stride + nstep * 64..].first_chunk_mut() {
-                store(out, row);
-            }
+        for (b, plane) in to_planes(rows).iter().enumerate() {
+            store64(dst, b * stride + at + start, *plane);
         }
     }
-    let (matrices, _) = src.as_chunks::<8>();
-    for (m, matrix) in matrices.iter().enumerate().skip(src.len() / STEP * 64) {
-        let bits = transpose_bits(u64::from_le_bytes(*matrix)).to_le_bytes();
-        for (plane, byte) in bits.into_iter().enumerate() {
-            dst[plane * stride + m] = byte;
-        }
-    }
+    src.len() / 8 >= STEP
 }
 
-/// Undo [`split`].
+/// Undo [`split`]. Loading the planes in reversed order makes the eights count from the last byte.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn join(src: &[u8], dst: &mut [u8]) {
-    let stride = src.len() / 8;
-    let scatter = load(&SCATTER);
-    for (nstep, bytes) in dst.chunks_exact_mut(STEP).enumerate() {
-        let (pieces, _) = bytes.as_chunks_mut::<64>();
-        let mut rows = [_mm512_setzero_si512(); 8];
-        for (plane, row) in rows.iter_mut().enumerate() {
-            if let Some(bits) = src[plane * stride + nstep * 64..].first_chunk() {
-                *row = load(bits);
-            }
+pub(super) fn join(src: &[u8], stride: usize, at: usize, dst: &mut [u8]) -> bool {
+    for start in starts(dst.len() / 8, STEP) {
+        let mut planes = [_mm512_setzero_si512(); 8];
+        for (b, plane) in planes.iter_mut().rev().enumerate() {
+            *plane = load64(src, b * stride + at + start);
         }
-        transpose(&mut rows);
-        for (row, piece) in rows.into_iter().zip(pieces) {
-            store(piece, transpose_matrices(_mm512_permutexvar_epi8(scatter, row)));
+        for (n, row) in to_items(planes).iter().enumerate() {
+            store64(dst, 8 * start + 64 * n, transpose_reversed(*row));
         }
     }
-    let done = dst.len() / STEP * 64;
-    let (matrices, _) = dst.as_chunks_mut::<8>();
-    for (m, matrix) in matrices.iter_mut().enumerate().skip(done) {
-        let mut bits = [0; 8];
-        for (plane, byte) in bits.iter_mut().enumerate() {
-            *byte = src[plane * stride + m];
-        }
-        *matrix = transpose_bits(u64::from_le_bytes(bits)).to_le_bytes();
-    }
+    dst.len() / 8 >= STEP
 }

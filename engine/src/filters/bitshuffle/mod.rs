@@ -1,254 +1,217 @@
-//! Bitshuffle: bit k of byte j of every item, for each j and k.
+//! BITSHUFFLE: bit j of every item, for each j.
 //!
-//! It is three steps, and each undoes itself or has an inverse here already:
+//! Of an item of T bytes, bit b of byte j goes to plane 8·j + b; item 8·m + k gives bit k of byte m of a plane.
+//! So it is [`shuffle`](super::shuffle) followed, for every byte plane, by a transposition of its bits:
 //!
 //! ```text
-//! shuffle           item bytes  ->  one plane for each byte of an item
-//! transpose bits    within 8 bytes of a plane: byte k gets bit k of each of them
-//! shuffle by 8      of a plane  ->  8 planes of bits
+//! byte plane  i0 i1 ... i7 | i8 ... i15 | ...        one byte of each item
+//! bit planes  bit 0 of i0..i7, bit 0 of i8..i15, ... | bit 1 of i0..i7, ... | ... | bit 7 ...
 //! ```
 //!
-//! It works on a multiple of 8 items; the bytes behind them are copied to where they were.
+//! Items are taken in eights; the bytes of the others, and those that do not fill an item, are copied to where
+//! they were. The byte planes exist only a tile at a time, in a small buffer.
 //!
-//! Source: docs/format/filters.md, section "Bitshuffle".
+//! Source: `docs/format/chunk.md`, section 8.3.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
+mod scalar;
 
 use super::shuffle::{shuffle, unshuffle};
 use crate::cpu::Isa;
 
-/// How many items of a block take part.
+/// What becomes of items beyond the last eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitshuffleRule {
-    /// As many as make a multiple of 8.
+    /// They are copied.
     Current,
-    /// All, or none if they are no multiple of 8: chunks of version 2.
+    /// Where there are any, everything is copied: chunks of version 2.
     Version2,
 }
 
-impl BitshuffleRule {
-    /// Bytes at the start of a block of `len` bytes that take part.
-    fn extent(self, typesize: usize, len: usize) -> usize {
-        let nitems = len / typesize;
-        match self {
-            Self::Current => (nitems - nitems % 8) * typesize,
-            Self::Version2 if nitems.is_multiple_of(8) => nitems * typesize,
-            Self::Version2 => 0,
-        }
-    }
-}
+/// Bytes of byte planes that are kept at a time.
+const TILE: usize = 16 << 10;
 
-/// Bitshuffle `src` into `dst`; `temp` is of the same length and ends up as anything.
-pub(super) fn bitshuffle(isa: Isa, rule: BitshuffleRule, typesize: usize, src: &[u8], dst: &mut [u8], temp: &mut [u8]) {
-    let extent = rule.extent(typesize, src.len());
-    let (src, tail) = src.split_at(extent);
-    let (dst, dst_tail) = dst.split_at_mut(extent);
+/// Split `src` into bit planes in `dst`, of the same length, by items of `width` bytes, at most 255.
+pub(super) fn bitshuffle(isa: Isa, rule: BitshuffleRule, width: usize, src: &[u8], dst: &mut [u8]) {
+    let nitems = nitems_in_eights(rule, width, src.len());
+    let (items, tail) = src.split_at(nitems * width);
+    let (dst, dst_tail) = dst.split_at_mut(nitems * width);
     dst_tail.copy_from_slice(tail);
-    let temp = &mut temp[..extent];
-    if extent == 0 {
-        return;
+    if width == 1 {
+        return split(isa, items, dst, nitems / 8, 0);
     }
-    if typesize > 1 {
-        shuffle(isa, typesize, src, temp);
-        if !fused(isa, typesize, temp, dst) {
-            transpose_in_place(isa, temp);
-            split_bits(isa, typesize, temp, dst);
+    let mut buffer = [0; TILE];
+    let batch = tile_items(width);
+    for (ntile, tile) in items.chunks(batch * width).enumerate() {
+        let planes = &mut buffer[..tile.len()];
+        shuffle(isa, width, tile, planes);
+        for (plane, bits) in planes.chunks_exact(tile.len() / width).zip(dst.chunks_exact_mut(nitems)) {
+            split(isa, plane, bits, nitems / 8, ntile * batch / 8);
         }
-    } else if !fused(isa, typesize, src, dst) {
-        transpose(isa, src, temp);
-        split_bits(isa, typesize, temp, dst);
     }
 }
 
 /// Undo [`bitshuffle`].
-pub(super) fn bitunshuffle(
-    isa: Isa,
-    rule: BitshuffleRule,
-    typesize: usize,
-    src: &[u8],
-    dst: &mut [u8],
-    temp: &mut [u8],
-) {
-    let extent = rule.extent(typesize, src.len());
-    let (src, tail) = src.split_at(extent);
-    let (dst, dst_tail) = dst.split_at_mut(extent);
+pub(super) fn bitunshuffle(isa: Isa, rule: BitshuffleRule, width: usize, src: &[u8], dst: &mut [u8]) {
+    let nitems = nitems_in_eights(rule, width, src.len());
+    let (src, tail) = src.split_at(nitems * width);
+    let (items, dst_tail) = dst.split_at_mut(nitems * width);
     dst_tail.copy_from_slice(tail);
-    let temp = &mut temp[..extent];
-    if extent == 0 {
-        return;
+    if width == 1 {
+        return join(isa, src, nitems / 8, 0, items);
     }
-    if typesize > 1 {
-        if !unfused(isa, typesize, src, temp) {
-            join_bits(isa, typesize, src, temp);
-            transpose_in_place(isa, temp);
+    let mut buffer = [0; TILE];
+    let batch = tile_items(width);
+    for (ntile, tile) in items.chunks_mut(batch * width).enumerate() {
+        let planes = &mut buffer[..tile.len()];
+        for (plane, bits) in planes.chunks_exact_mut(tile.len() / width).zip(src.chunks_exact(nitems)) {
+            join(isa, bits, nitems / 8, ntile * batch / 8, plane);
         }
-        unshuffle(isa, typesize, temp, dst);
-    } else if !unfused(isa, typesize, src, dst) {
-        join_bits(isa, typesize, src, temp);
-        transpose(isa, temp, dst);
+        unshuffle(isa, width, planes, tile);
     }
 }
 
-/// Shuffle each of the `nplanes` planes by 8.
-fn split_bits(isa: Isa, nplanes: usize, src: &[u8], dst: &mut [u8]) {
-    let length = src.len() / nplanes;
-    for (src, dst) in src.chunks_exact(length).zip(dst.chunks_exact_mut(length)) {
-        shuffle(isa, 8, src, dst);
+/// How many items take part.
+fn nitems_in_eights(rule: BitshuffleRule, width: usize, length: usize) -> usize {
+    let nitems = length / width;
+    match rule {
+        BitshuffleRule::Version2 if !nitems.is_multiple_of(8) => 0,
+        BitshuffleRule::Version2 | BitshuffleRule::Current => nitems / 8 * 8,
     }
 }
 
-fn join_bits(isa: Isa, nplanes: usize, src: &[u8], dst: &mut [u8]) {
-    let length = src.len() / nplanes;
-    for (src, dst) in src.chunks_exact(length).zip(dst.chunks_exact_mut(length)) {
-        unshuffle(isa, 8, src, dst);
-    }
+/// How many items make a tile: a multiple of 32.
+const fn tile_items(width: usize) -> usize {
+    TILE / width / 32 * 32
 }
 
-/// Transpose the matrix of 8 x 8 bits that 8 bytes are.
-#[inline]
-pub(super) const fn transpose_bits(mut x: u64) -> u64 {
-    let swapped = (x ^ (x >> 7)) & 0x00AA_00AA_00AA_00AA;
-    x ^= swapped ^ (swapped << 7);
-    let swapped = (x ^ (x >> 14)) & 0x0000_CCCC_0000_CCCC;
-    x ^= swapped ^ (swapped << 14);
-    let swapped = (x ^ (x >> 28)) & 0x0000_0000_F0F0_F0F0;
-    x ^ swapped ^ (swapped << 28)
-}
-
-#[inline]
-fn transpose_plain(src: &[u8], dst: &mut [u8]) {
-    let (src, _) = src.as_chunks::<8>();
-    let (dst, _) = dst.as_chunks_mut::<8>();
-    for (src, dst) in src.iter().zip(dst) {
-        *dst = transpose_bits(u64::from_le_bytes(*src)).to_le_bytes();
-    }
-}
-
-#[inline]
-fn transpose_in_place_plain(bytes: &mut [u8]) {
-    let (bytes, _) = bytes.as_chunks_mut::<8>();
-    for eight in bytes {
-        *eight = transpose_bits(u64::from_le_bytes(*eight)).to_le_bytes();
-    }
-}
-
-/// The plain loops, compiled for wider registers.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn transpose_avx2(src: &[u8], dst: &mut [u8]) {
-    transpose_plain(src, dst);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn transpose_in_place_avx2(bytes: &mut [u8]) {
-    transpose_in_place_plain(bytes);
-}
-
-#[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "the step from proof to code that needs it"))]
-fn transpose(isa: Isa, src: &[u8], dst: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if isa.has_avx2() {
-        // SAFETY: an `Isa` with AVX2 exists only where detection found AVX2.
-        return unsafe { transpose_avx2(src, dst) };
-    }
-    let _ = isa;
-    transpose_plain(src, dst);
-}
-
-#[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "the step from proof to code that needs it"))]
-fn transpose_in_place(isa: Isa, bytes: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if isa.has_avx2() {
-        // SAFETY: an `Isa` with AVX2 exists only where detection found AVX2.
-        return unsafe { transpose_in_place_avx2(bytes) };
-    }
-    let _ = isa;
-    transpose_in_place_plain(bytes);
-}
-
-/// Turn planes of bytes into planes of bits in one pass, where the machine can.
-#[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "the step from proof to code that needs it"))]
-fn fused(isa: Isa, nplanes: usize, src: &[u8], dst: &mut [u8]) -> bool {
+/// Split a byte plane, a multiple of 8 bytes, into 8 bit planes that are `stride` bytes apart in `dst`; byte
+/// `at` is the first to be written in each.
+fn split(isa: Isa, src: &[u8], dst: &mut [u8], stride: usize, at: usize) {
     #[cfg(target_arch = "x86_64")]
     if isa.has_avx512() {
-        let length = src.len() / nplanes;
-        for (src, dst) in src.chunks_exact(length).zip(dst.chunks_exact_mut(length)) {
-            // SAFETY: an `Isa` with AVX-512 exists only where detection found all of it.
-            unsafe { avx512::split(src, dst) };
+        #[expect(unsafe_code, reason = "steps into code for AVX-512")]
+        // SAFETY: an `Isa` with AVX-512 and GFNI exists only where detection found them.
+        let done = unsafe { avx512::split(src, dst, stride, at) };
+        if done {
+            return;
         }
-        return true;
     }
-    let _ = (isa, nplanes, src, dst);
-    false
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() {
+        #[expect(unsafe_code, reason = "steps into code for AVX2")]
+        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+        let done = unsafe { avx2::split(src, dst, stride, at) };
+        if done {
+            return;
+        }
+    }
+    let _ = isa;
+    scalar::split(src, dst, stride, at);
 }
 
-/// The inverse of [`fused`].
-#[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "the step from proof to code that needs it"))]
-fn unfused(isa: Isa, nplanes: usize, src: &[u8], dst: &mut [u8]) -> bool {
+/// Undo [`split`]: fill the byte plane `dst` from byte `at` on of 8 bit planes.
+fn join(isa: Isa, src: &[u8], stride: usize, at: usize, dst: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if isa.has_avx512() {
-        let length = src.len() / nplanes;
-        for (src, dst) in src.chunks_exact(length).zip(dst.chunks_exact_mut(length)) {
-            // SAFETY: an `Isa` with AVX-512 exists only where detection found all of it.
-            unsafe { avx512::join(src, dst) };
+        #[expect(unsafe_code, reason = "steps into code for AVX-512")]
+        // SAFETY: an `Isa` with AVX-512 and GFNI exists only where detection found them.
+        let done = unsafe { avx512::join(src, stride, at, dst) };
+        if done {
+            return;
         }
-        return true;
     }
-    let _ = (isa, nplanes, src, dst);
-    false
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() {
+        #[expect(unsafe_code, reason = "steps into code for AVX2")]
+        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+        let done = unsafe { avx2::join(src, stride, at, dst) };
+        if done {
+            return;
+        }
+    }
+    let _ = isa;
+    scalar::join(src, stride, at, dst);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filters::sample;
+    use crate::filters::testing::{cases, on_every_isa};
 
-    /// The definition, bit by bit.
-    fn slow(rule: BitshuffleRule, typesize: usize, src: &[u8]) -> Vec<u8> {
-        let mut dst = src.to_vec();
-        let extent = rule.extent(typesize, src.len());
-        dst[..extent].fill(0);
-        let nitems = extent / typesize;
-        for item in 0..nitems {
-            for bit in 0..8 * typesize {
-                let value = (src[item * typesize + bit / 8] >> (bit % 8)) & 1;
-                dst[bit * (nitems / 8) + item / 8] |= value << (item % 8);
+    /// The definition.
+    fn model(rule: BitshuffleRule, width: usize, src: &[u8]) -> Vec<u8> {
+        let nitems = src.len() / width;
+        let taking_part = nitems / 8 * 8;
+        let mut out = src.to_vec();
+        if rule == BitshuffleRule::Version2 && nitems != taking_part {
+            return out;
+        }
+        out[..taking_part * width].fill(0);
+        for i in 0..taking_part {
+            for bit in 0..8 * width {
+                let value = src[i * width + bit / 8] >> (bit % 8) & 1;
+                out[bit * taking_part / 8 + i / 8] |= value << (i % 8);
             }
         }
-        dst
+        out
+    }
+
+    fn check(rule: BitshuffleRule, width: usize) {
+        cases(width, |src, at| {
+            let expected = model(rule, width, src);
+            on_every_isa(|isa| {
+                let mut shuffled = vec![0xA5; at + src.len()];
+                bitshuffle(isa, rule, width, src, &mut shuffled[at..]);
+                assert_eq!(shuffled[at..], expected, "{} width {width} length {}", isa.name(), src.len());
+                let mut back = vec![0x5A; at + src.len()];
+                bitunshuffle(isa, rule, width, &shuffled[at..], &mut back[at..]);
+                assert_eq!(back[at..], *src, "{} width {width} length {}", isa.name(), src.len());
+            });
+        });
     }
 
     #[test]
-    fn bits_of_items_are_gathered() {
-        let src: Vec<u8> = (0..16).collect();
-        let (mut dst, mut temp) = (vec![0; 16], vec![0; 16]);
-        bitshuffle(Isa::scalar(), BitshuffleRule::Current, 2, &src, &mut dst, &mut temp);
-        assert_eq!(dst, [0, 0xAA, 0xCC, 0xF0, 0, 0, 0, 0, 0xFF, 0xAA, 0xCC, 0xF0, 0, 0, 0, 0]);
-        let src: Vec<u8> = (0..11).collect();
-        let (mut dst, mut temp) = (vec![0; 11], vec![0; 11]);
-        bitshuffle(Isa::scalar(), BitshuffleRule::Current, 1, &src, &mut dst, &mut temp);
-        assert_eq!(dst, [0xAA, 0xCC, 0xF0, 0, 0, 0, 0, 0, 8, 9, 10]);
+    fn every_version_splits_bits_by_the_definition_and_back() {
+        for width in (1..=9).chain([12, 15, 16, 17, 24, 32, 64, 100, 255]) {
+            check(BitshuffleRule::Current, width);
+        }
     }
 
     #[test]
-    fn every_instruction_set_agrees_with_the_definition() {
-        for rule in [BitshuffleRule::Current, BitshuffleRule::Version2] {
-            for typesize in [1, 2, 3, 4, 7, 8, 12, 16, 33, 255] {
-                for len in (0..150).chain([512, 1000, 4096, 4103, 10_000, 16_387]) {
-                    let src = sample(len);
-                    let expected = slow(rule, typesize, &src);
-                    for isa in Isa::available() {
-                        let (mut dst, mut temp) = (vec![0xAA; len], vec![0; len]);
-                        bitshuffle(isa, rule, typesize, &src, &mut dst, &mut temp);
-                        assert_eq!(dst, expected, "{} typesize {typesize} len {len}", isa.name());
-                        let mut back = vec![0xAA; len];
-                        bitunshuffle(isa, rule, typesize, &dst, &mut back, &mut temp);
-                        assert_eq!(back, src, "{} typesize {typesize} len {len}", isa.name());
-                    }
-                }
-            }
+    fn version_2_is_all_or_nothing() {
+        for width in [1, 2, 3, 4, 7, 8, 16] {
+            check(BitshuffleRule::Version2, width);
+        }
+    }
+
+    #[test]
+    fn the_examples_of_the_format_page_come_out() {
+        let plain: Vec<u8> = (0..16).collect();
+        let mut out = [0; 16];
+        bitshuffle(Isa::detect(), BitshuffleRule::Current, 2, &plain, &mut out);
+        assert_eq!(out, [0, 0xAA, 0xCC, 0xF0, 0, 0, 0, 0, 0xFF, 0xAA, 0xCC, 0xF0, 0, 0, 0, 0]);
+        let mut out = [0; 11];
+        bitshuffle(Isa::detect(), BitshuffleRule::Current, 1, &plain[..11], &mut out);
+        assert_eq!(out, [0xAA, 0xCC, 0xF0, 0, 0, 0, 0, 0, 8, 9, 10]);
+    }
+
+    #[test]
+    fn blocks_of_several_tiles_come_out() {
+        for width in [1, 2, 3, 4, 8, 16, 31] {
+            let src = crate::filters::testing::noise(3 * TILE + 1000);
+            let expected = model(BitshuffleRule::Current, width, &src);
+            on_every_isa(|isa| {
+                let mut out = vec![0; src.len()];
+                bitshuffle(isa, BitshuffleRule::Current, width, &src, &mut out);
+                assert_eq!(out, expected, "{} width {width}", isa.name());
+                let mut back = vec![0; src.len()];
+                bitunshuffle(isa, BitshuffleRule::Current, width, &out, &mut back);
+                assert_eq!(back, src, "{} width {width}", isa.name());
+            });
         }
     }
 }

@@ -1,136 +1,231 @@
-//! Widths 2, 4, 8 and 16 with AVX2.
+//! All widths with AVX2; 2, 4, 8 and 16 directly, others in columns of 8 or 16 bytes.
 //!
-//! Take 16 items of T bytes as one row of bytes. The place of a byte is a number whose upper 4 bits are the
-//! item's and whose lower bits are the byte's within it; shuffling swaps the two parts. Interleaving the two
-//! halves of the row moves the uppermost bit of every place to the bottom, so four interleavings shuffle, and
-//! log2(T) unshuffle. The two halves of a register do this for 16 items each.
+//! Take the place of a byte among 32 items of T bytes as a number: upper 5 bits the item, lower bits the byte
+//! within it. Shuffling exchanges the two parts. Unpacking two vectors that are half of all apart moves the top
+//! bit of every place to the bottom, log2(T) rounds of it unshuffle; but it does so for the two halves (lanes) of
+//! the vectors separately, so the items are sorted into lanes by one more round. Shuffling first sorts the bytes
+//! within 16, and then needs rounds of larger units to do the same.
 
 use std::arch::x86_64::{
-    __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_set_m128i,
-    _mm256_setzero_si256, _mm256_storeu_si256, _mm256_unpackhi_epi8, _mm256_unpacklo_epi8,
+    __m256i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm256_castsi256_si128, _mm256_extracti128_si256,
+    _mm256_permute2x128_si256, _mm256_set_epi64x, _mm256_set_m128i, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8,
+    _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
+
+use super::scalar;
+use crate::filters::starts;
+use crate::filters::x86::{load16, load32, store16, store32};
 
 /// Items handled at a time.
 const STEP: usize = 32;
 
+/// For 16 bytes of items of `width` bytes: where each byte comes from when byte 0 of all items goes first.
+#[expect(clippy::cast_possible_truncation, reason = "the places are below 16")]
+const fn gather(width: usize) -> [u8; 32] {
+    let mut places = [0; 32];
+    let nitems = 16 / width;
+    let mut n = 0;
+    while n < 32 {
+        places[n] = (n % nitems * width + n % 16 / nitems) as u8;
+        n += 1;
+    }
+    places
+}
+
+/// Interleave the lower and the upper halves of lanes, in units of 16/T bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load(bytes: &[u8; 32]) -> __m256i {
-    #[expect(unsafe_code, reason = "loading takes a pointer")]
-    // SAFETY: the array has the 32 bytes that an unaligned load reads.
-    unsafe {
-        _mm256_loadu_si256(bytes.as_ptr().cast())
+fn unpack<const T: usize>(a: __m256i, b: __m256i) -> [__m256i; 2] {
+    match T {
+        2 => [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)],
+        4 => [_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)],
+        8 => [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)],
+        _ => [_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)],
     }
 }
 
+/// log2(T) rounds of interleaving the first half of all vectors with the second, in units of 16/UNITS bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store(bytes: &mut [u8; 32], value: __m256i) {
-    #[expect(unsafe_code, reason = "storing takes a pointer")]
-    // SAFETY: the array has the 32 bytes that an unaligned store writes.
-    unsafe {
-        _mm256_storeu_si256(bytes.as_mut_ptr().cast(), value);
+fn interleave<const T: usize, const UNITS: usize>(mut rows: [__m256i; T]) -> [__m256i; T] {
+    for _ in 0..T.ilog2() {
+        let mut next = rows;
+        for n in 0..T / 2 {
+            [next[2 * n], next[2 * n + 1]] = unpack::<UNITS>(rows[n], rows[n + T / 2]);
+        }
+        rows = next;
     }
+    rows
 }
 
-/// Load 16 bytes into each half.
+/// 32 items of T bytes, in order, to their T planes.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_halves(low: &[u8; 16], high: &[u8; 16]) -> __m256i {
-    #[expect(unsafe_code, reason = "loading takes a pointer")]
-    // SAFETY: the array has the 16 bytes that an unaligned load reads.
-    let low = unsafe { _mm_loadu_si128(low.as_ptr().cast()) };
-    #[expect(unsafe_code, reason = "loading takes a pointer")]
-    // SAFETY: the array has the 16 bytes that an unaligned load reads.
-    let high = unsafe { _mm_loadu_si128(high.as_ptr().cast()) };
-    _mm256_set_m128i(high, low)
-}
-
-/// Store one half, `HALF` 0 or 1.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_half<const HALF: i32>(bytes: &mut [u8; 16], value: __m256i) {
-    let half = _mm256_extracti128_si256::<HALF>(value);
-    #[expect(unsafe_code, reason = "storing takes a pointer")]
-    // SAFETY: the array has the 16 bytes that an unaligned store writes.
-    unsafe {
-        _mm_storeu_si128(bytes.as_mut_ptr().cast(), half);
-    }
-}
-
-/// Interleave the two halves of the row that `rows` make up.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn interleave<const T: usize>(rows: [__m256i; T]) -> [__m256i; T] {
-    let mut out = [_mm256_setzero_si256(); T];
+pub(in crate::filters) fn to_planes<const T: usize>(rows: [__m256i; T]) -> [__m256i; T] {
+    let gather = load32(const { &gather(T) }, 0);
+    let mut lanes = rows;
     for n in 0..T / 2 {
-        out[2 * n] = _mm256_unpacklo_epi8(rows[n], rows[n + T / 2]);
-        out[2 * n + 1] = _mm256_unpackhi_epi8(rows[n], rows[n + T / 2]);
+        lanes[2 * n] = _mm256_permute2x128_si256::<0x20>(rows[n], rows[n + T / 2]);
+        lanes[2 * n + 1] = _mm256_permute2x128_si256::<0x31>(rows[n], rows[n + T / 2]);
     }
-    out
+    if T < 16 {
+        for row in &mut lanes {
+            *row = _mm256_shuffle_epi8(*row, gather);
+        }
+    }
+    interleave::<T, T>(lanes)
+}
+
+/// T planes of 32 bytes to 32 items in order.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(in crate::filters) fn to_items<const T: usize>(planes: [__m256i; T]) -> [__m256i; T] {
+    let lanes = interleave::<T, 16>(planes);
+    let mut rows = lanes;
+    for n in 0..T / 2 {
+        rows[n] = _mm256_permute2x128_si256::<0x20>(lanes[2 * n], lanes[2 * n + 1]);
+        rows[n + T / 2] = _mm256_permute2x128_si256::<0x31>(lanes[2 * n], lanes[2 * n + 1]);
+    }
+    rows
 }
 
 #[target_feature(enable = "avx2")]
-fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) -> usize {
+fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / T;
-    for (nstep, items) in src.chunks_exact(STEP * T).enumerate() {
-        let (pieces, _) = items.as_chunks::<16>();
-        let mut rows = [_mm256_setzero_si256(); T];
-        for (n, row) in rows.iter_mut().enumerate() {
-            *row = load_halves(&pieces[n], &pieces[T + n]);
+    for start in starts(nitems, 2 * STEP) {
+        let mut halves = [[_mm256_setzero_si256(); T]; 2];
+        for (half, rows) in halves.iter_mut().enumerate() {
+            for (n, row) in rows.iter_mut().enumerate() {
+                *row = load32(src, (start + half * STEP) * T + 32 * n);
+            }
+            *rows = to_planes(*rows);
         }
-        rows = interleave(interleave(interleave(interleave(rows))));
-        for (plane, row) in rows.into_iter().enumerate() {
-            if let Some(out) = dst[plane * nitems + nstep * STEP..].first_chunk_mut() {
-                store(out, row);
+        // Planes are often some power of two apart and share few lines of the cache: fill each line at once.
+        let [first, second] = halves;
+        for (j, (first, second)) in first.iter().zip(&second).enumerate() {
+            store32(dst, j * nitems + start, *first);
+            store32(dst, j * nitems + start + STEP, *second);
+        }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / T;
+    for start in starts(nitems, STEP) {
+        let mut planes = [_mm256_setzero_si256(); T];
+        for (j, plane) in planes.iter_mut().enumerate() {
+            *plane = load32(src, j * nitems + start);
+        }
+        for (n, row) in to_items(planes).iter().enumerate() {
+            store32(dst, start * T + 32 * n, *row);
+        }
+    }
+}
+
+/// 32 bytes of a column of `COLUMN` bytes, 8 or 16: as many items as that makes, `width` bytes apart.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_column<const COLUMN: usize>(src: &[u8], at: usize, width: usize) -> __m256i {
+    if COLUMN == 16 {
+        return _mm256_set_m128i(load16(src, at + width), load16(src, at));
+    }
+    let [a, b, c, d] =
+        [0, 1, 2, 3].map(|n| i64::from_le_bytes(src[at + n * width..at + n * width + 8].as_chunks().0[0]));
+    _mm256_set_epi64x(d, c, b, a)
+}
+
+/// Undo [`load_column`].
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_column<const COLUMN: usize>(dst: &mut [u8], at: usize, width: usize, row: __m256i) {
+    let (low, high) = (_mm256_castsi256_si128(row), _mm256_extracti128_si256::<1>(row));
+    if COLUMN == 16 {
+        store16(dst, at, low);
+        store16(dst, at + width, high);
+        return;
+    }
+    let items =
+        [_mm_cvtsi128_si64(low), _mm_extract_epi64::<1>(low), _mm_cvtsi128_si64(high), _mm_extract_epi64::<1>(high)];
+    for (n, item) in items.iter().enumerate() {
+        dst[at + n * width..at + n * width + 8].copy_from_slice(&item.to_le_bytes());
+    }
+}
+
+/// Number of items, from the first, of which a column can be had without going over the end.
+fn nitems_within(column: usize, width: usize, length: usize) -> usize {
+    length.checked_sub(column).map_or(0, |last| (last / width + 1).min(length / width))
+}
+
+/// Shuffle any width: columns of narrow items reach into the next ones, of wide items they may overlap.
+#[target_feature(enable = "avx2")]
+fn shuffle_columns<const COLUMN: usize>(width: usize, src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / width;
+    let within = nitems_within(COLUMN, width, src.len());
+    for start in starts(within, STEP) {
+        for column in starts(width.max(COLUMN), COLUMN) {
+            let mut rows = [_mm256_setzero_si256(); COLUMN];
+            for (n, row) in rows.iter_mut().enumerate() {
+                *row = load_column::<COLUMN>(src, (start + n * STEP / COLUMN) * width + column, width);
+            }
+            for (j, plane) in to_planes(rows).iter().enumerate().take(width) {
+                store32(dst, (column + j) * nitems + start, *plane);
             }
         }
     }
-    nitems - nitems % STEP
+    scalar::shuffle_from(within, width, src, dst);
 }
 
+/// Undo [`shuffle_columns`]: what columns of narrow items write into the next ones is overwritten with these.
 #[target_feature(enable = "avx2")]
-fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) -> usize {
-    let nitems = src.len() / T;
-    for (nstep, items) in dst.chunks_exact_mut(STEP * T).enumerate() {
-        let (pieces, _) = items.as_chunks_mut::<16>();
-        let mut rows = [_mm256_setzero_si256(); T];
-        for (plane, row) in rows.iter_mut().enumerate() {
-            if let Some(bytes) = src[plane * nitems + nstep * STEP..].first_chunk() {
-                *row = load(bytes);
+fn unshuffle_columns<const COLUMN: usize>(width: usize, src: &[u8], dst: &mut [u8]) {
+    let nitems = src.len() / width;
+    let within = nitems_within(COLUMN, width, src.len());
+    for start in starts(within, STEP) {
+        for column in starts(width.max(COLUMN), COLUMN) {
+            let mut planes = [_mm256_setzero_si256(); COLUMN];
+            for (j, plane) in planes.iter_mut().enumerate().take(width) {
+                *plane = load32(src, (column + j) * nitems + start);
+            }
+            for (n, row) in to_items(planes).iter().enumerate() {
+                store_column::<COLUMN>(dst, (start + n * STEP / COLUMN) * width + column, width, *row);
             }
         }
-        for _ in 0..T.ilog2() {
-            rows = interleave(rows);
-        }
-        for (n, row) in rows.into_iter().enumerate() {
-            store_half::<0>(&mut pieces[n], row);
-            store_half::<1>(&mut pieces[T + n], row);
-        }
     }
-    nitems - nitems % STEP
+    scalar::unshuffle_from(within, width, src, dst);
 }
 
-/// Shuffle as many items as fit, and say how many.
+/// Shuffle `src`, whole items of `width` bytes; false if there are too few items.
 #[target_feature(enable = "avx2")]
-pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> usize {
+pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    if src.len() / width < 2 * STEP {
+        return false;
+    }
     match width {
         2 => shuffle_of::<2>(src, dst),
         4 => shuffle_of::<4>(src, dst),
         8 => shuffle_of::<8>(src, dst),
         16 => shuffle_of::<16>(src, dst),
-        _ => 0,
+        ..8 => shuffle_columns::<8>(width, src, dst),
+        _ => shuffle_columns::<16>(width, src, dst),
     }
+    true
 }
 
-/// Unshuffle as many items as fit, and say how many.
+/// Undo [`shuffle`], under the same condition.
 #[target_feature(enable = "avx2")]
-pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> usize {
+pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    if src.len() / width < 2 * STEP {
+        return false;
+    }
     match width {
         2 => unshuffle_of::<2>(src, dst),
         4 => unshuffle_of::<4>(src, dst),
         8 => unshuffle_of::<8>(src, dst),
         16 => unshuffle_of::<16>(src, dst),
-        _ => 0,
+        ..8 => unshuffle_columns::<8>(width, src, dst),
+        _ => unshuffle_columns::<16>(width, src, dst),
     }
+    true
 }

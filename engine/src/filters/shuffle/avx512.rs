@@ -1,177 +1,127 @@
 //! Widths 2, 4, 8 and 16 with AVX-512 (VBMI).
 //!
-//! A register holds 64/T items. One permutation of its bytes gathers byte j of each of them into cell j of T
-//! cells; T such registers are then a matrix of T x T cells, which log2(T) rounds of exchanges transpose: in
-//! round s, rows n and n + s swap the cells that stand s apart. Row j is then byte j of 64 items.
+//! Take the place of a byte among 64 items of T bytes as a number: upper 6 bits the item, lower bits the byte
+//! within it. Shuffling exchanges the two parts. Dealing all bytes out to two halves, even places first, moves the
+//! lowest bit of every place to the top; log2(T) rounds of that shuffle, and as many rounds of the opposite, which
+//! interleaves the two halves, unshuffle.
 
-use std::arch::x86_64::{
-    __m512i, _mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_permutexvar_epi8, _mm512_setzero_si512,
-    _mm512_storeu_si512,
-};
+use std::arch::x86_64::{__m512i, _mm512_permutex2var_epi8, _mm512_setzero_si512};
+
+use crate::filters::starts;
+use crate::filters::x86::{load64, store64};
 
 /// Items handled at a time.
 const STEP: usize = 64;
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(in crate::filters) fn load(bytes: &[u8; 64]) -> __m512i {
-    #[expect(unsafe_code, reason = "loading takes a pointer")]
-    // SAFETY: the array has the 64 bytes that an unaligned load reads.
-    unsafe {
-        _mm512_loadu_si512(bytes.as_ptr().cast())
-    }
-}
+/// The bytes of two vectors in even places.
+const EVEN: [u8; 64] = places(2, 0, 0);
+/// The bytes of two vectors in odd places.
+const ODD: [u8; 64] = places(2, 1, 0);
+/// The lower halves of two vectors, interleaved.
+const LOW: [u8; 64] = places(1, 0, 64);
+/// The upper halves of two vectors, interleaved.
+const HIGH: [u8; 64] = places(1, 32, 64);
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(in crate::filters) fn store(bytes: &mut [u8; 64], value: __m512i) {
-    #[expect(unsafe_code, reason = "storing takes a pointer")]
-    // SAFETY: the array has the 64 bytes that an unaligned store writes.
-    unsafe {
-        _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value);
-    }
-}
-
-/// Where each byte of a register comes from when byte c of its items goes to cell c.
-#[expect(clippy::cast_possible_truncation, reason = "the numbers are below 64")]
-const fn gather(width: usize) -> [u8; 64] {
-    let nitems = 64 / width;
+/// Dealing takes every second place in turn; interleaving takes each place here and then `other` places on.
+#[expect(clippy::cast_possible_truncation, reason = "the places are below 128")]
+const fn places(stride: usize, first: usize, other: usize) -> [u8; 64] {
     let mut places = [0; 64];
-    let mut at = 0;
-    while at < 64 {
-        places[at] = ((at % nitems) * width + at / nitems) as u8;
-        at += 1;
+    let mut n = 0;
+    while n < 64 {
+        places[n] = if other == 0 { first + stride * n } else { first + n / 2 + n % 2 * other } as u8;
+        n += 1;
     }
     places
 }
 
-/// The same for the way back.
-#[expect(clippy::cast_possible_truncation, reason = "the numbers are below 64")]
-const fn scatter(width: usize) -> [u8; 64] {
-    let nitems = 64 / width;
-    let mut places = [0; 64];
-    let mut at = 0;
-    while at < 64 {
-        places[at] = ((at % width) * nitems + at / width) as u8;
-        at += 1;
-    }
-    places
-}
-
-/// Which 32-bit words the two rows of an exchange take, of the 32 that both have.
-#[expect(clippy::cast_possible_truncation, reason = "the numbers are below 32")]
-const fn exchange(ncells: usize, distance: usize) -> [[u32; 16]; 2] {
-    let words = 16 / ncells;
-    let mut out = [[0; 16]; 2];
-    let mut at = 0;
-    while at < 16 {
-        let upper = (at / words) & distance != 0;
-        out[0][at] = if upper { 16 + at - distance * words } else { at } as u32;
-        out[1][at] = if upper { 16 + at } else { at + distance * words } as u32;
-        at += 1;
-    }
-    out
-}
-
+/// 64 items of T bytes, in order, to their T planes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn words(places: &[u32; 16]) -> __m512i {
-    #[expect(unsafe_code, reason = "loading takes a pointer")]
-    // SAFETY: the array has the 64 bytes that an unaligned load reads.
-    unsafe {
-        _mm512_loadu_si512(places.as_ptr().cast())
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn round<const T: usize>(rows: &mut [__m512i; T], distance: usize, places: &[[u32; 16]; 2]) {
-    let (low, high) = (words(&places[0]), words(&places[1]));
-    for n in 0..T {
-        if n & distance == 0 {
-            let (a, b) = (rows[n], rows[n + distance]);
-            rows[n] = _mm512_permutex2var_epi32(a, low, b);
-            rows[n + distance] = _mm512_permutex2var_epi32(a, high, b);
+pub(in crate::filters) fn to_planes<const T: usize>(mut rows: [__m512i; T]) -> [__m512i; T] {
+    let (even, odd) = (load64(&EVEN, 0), load64(&ODD, 0));
+    for _ in 0..T.ilog2() {
+        let mut next = rows;
+        for n in 0..T / 2 {
+            next[n] = _mm512_permutex2var_epi8(rows[2 * n], even, rows[2 * n + 1]);
+            next[n + T / 2] = _mm512_permutex2var_epi8(rows[2 * n], odd, rows[2 * n + 1]);
         }
+        rows = next;
     }
+    rows
 }
 
-/// Transpose a matrix of T x T cells.
+/// T planes of 64 bytes to 64 items in order.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(in crate::filters) fn transpose<const T: usize>(rows: &mut [__m512i; T]) {
-    if T > 8 {
-        round(rows, 8, const { &exchange(T, if T > 8 { 8 } else { 0 }) });
+pub(in crate::filters) fn to_items<const T: usize>(mut rows: [__m512i; T]) -> [__m512i; T] {
+    let (low, high) = (load64(&LOW, 0), load64(&HIGH, 0));
+    for _ in 0..T.ilog2() {
+        let mut next = rows;
+        for n in 0..T / 2 {
+            next[2 * n] = _mm512_permutex2var_epi8(rows[n], low, rows[n + T / 2]);
+            next[2 * n + 1] = _mm512_permutex2var_epi8(rows[n], high, rows[n + T / 2]);
+        }
+        rows = next;
     }
-    if T > 4 {
-        round(rows, 4, const { &exchange(T, if T > 4 { 4 } else { 0 }) });
-    }
-    if T > 2 {
-        round(rows, 2, const { &exchange(T, if T > 2 { 2 } else { 0 }) });
-    }
-    round(rows, 1, const { &exchange(T, 1) });
+    rows
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) -> usize {
+fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / T;
-    let places = load(const { &gather(T) });
-    for (nstep, items) in src.chunks_exact(STEP * T).enumerate() {
-        let (pieces, _) = items.as_chunks::<64>();
+    for start in starts(nitems, STEP) {
         let mut rows = [_mm512_setzero_si512(); T];
-        for (row, piece) in rows.iter_mut().zip(pieces) {
-            *row = _mm512_permutexvar_epi8(places, load(piece));
+        for (n, row) in rows.iter_mut().enumerate() {
+            *row = load64(src, start * T + 64 * n);
         }
-        transpose(&mut rows);
-        for (plane, row) in rows.into_iter().enumerate() {
-            if let Some(out) = dst[plane * nitems + nstep * STEP..].first_chunk_mut() {
-                store(out, row);
-            }
+        for (j, plane) in to_planes(rows).iter().enumerate() {
+            store64(dst, j * nitems + start, *plane);
         }
     }
-    nitems - nitems % STEP
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) -> usize {
+fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / T;
-    let places = load(const { &scatter(T) });
-    for (nstep, items) in dst.chunks_exact_mut(STEP * T).enumerate() {
-        let (pieces, _) = items.as_chunks_mut::<64>();
-        let mut rows = [_mm512_setzero_si512(); T];
-        for (plane, row) in rows.iter_mut().enumerate() {
-            if let Some(bytes) = src[plane * nitems + nstep * STEP..].first_chunk() {
-                *row = load(bytes);
-            }
+    for start in starts(nitems, STEP) {
+        let mut planes = [_mm512_setzero_si512(); T];
+        for (j, plane) in planes.iter_mut().enumerate() {
+            *plane = load64(src, j * nitems + start);
         }
-        transpose(&mut rows);
-        for (row, piece) in rows.into_iter().zip(pieces) {
-            store(piece, _mm512_permutexvar_epi8(places, row));
+        for (n, row) in to_items(planes).iter().enumerate() {
+            store64(dst, start * T + 64 * n, *row);
         }
     }
-    nitems - nitems % STEP
 }
 
-/// Shuffle as many items as fit, and say how many.
+/// Shuffle `src`, whole items of `width` bytes; false if there is no code for the width, or too few items.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> usize {
+pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    if src.len() / width < STEP {
+        return false;
+    }
     match width {
         2 => shuffle_of::<2>(src, dst),
         4 => shuffle_of::<4>(src, dst),
         8 => shuffle_of::<8>(src, dst),
         16 => shuffle_of::<16>(src, dst),
-        _ => 0,
+        _ => return false,
     }
+    true
 }
 
-/// Unshuffle as many items as fit, and say how many.
+/// Undo [`shuffle`], under the same conditions.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> usize {
+pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    if src.len() / width < STEP {
+        return false;
+    }
     match width {
         2 => unshuffle_of::<2>(src, dst),
         4 => unshuffle_of::<4>(src, dst),
         8 => unshuffle_of::<8>(src, dst),
         16 => unshuffle_of::<16>(src, dst),
-        _ => 0,
+        _ => return false,
     }
+    true
 }

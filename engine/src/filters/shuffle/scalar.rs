@@ -1,38 +1,40 @@
-//! The plain version, for all widths, and for what is left over by the fast ones.
+//! The plain version, for every width.
 
-/// Items handled at a time, so that their bytes stay in the first-level cache for all planes.
-const BATCH: usize = 256;
+/// Items handled at a time, so that their bytes stay close while the planes take turns.
+const BATCH: usize = 64;
 
-/// Shuffle the items from number `from` on.
-pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8], from: usize) {
+/// Shuffle `src`, whole items of `width` bytes.
+pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) {
+    shuffle_from(0, width, src, dst);
+}
+
+/// Undo [`shuffle`].
+pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) {
+    unshuffle_from(0, width, src, dst);
+}
+
+/// Shuffle the items from number `first` on.
+pub(super) fn shuffle_from(first: usize, width: usize, src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / width;
-    let mut start = from;
-    while start < nitems {
-        let count = BATCH.min(nitems - start);
-        let items = &src[start * width..(start + count) * width];
-        for plane in 0..width {
-            let out = &mut dst[plane * nitems + start..][..count];
-            for (byte, item) in out.iter_mut().zip(items.chunks_exact(width)) {
-                *byte = item[plane];
+    for (nbatch, items) in src[first * width..].chunks(BATCH * width).enumerate() {
+        for (j, plane) in dst.chunks_exact_mut(nitems).enumerate() {
+            let plane = &mut plane[first + nbatch * BATCH..][..items.len() / width];
+            for (byte, item) in plane.iter_mut().zip(items.chunks_exact(width)) {
+                *byte = item[j];
             }
         }
-        start += count;
     }
 }
 
-/// Unshuffle the items from number `from` on.
-pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8], from: usize) {
+/// Unshuffle the items from number `first` on.
+pub(super) fn unshuffle_from(first: usize, width: usize, src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / width;
-    let mut start = from;
-    while start < nitems {
-        let count = BATCH.min(nitems - start);
-        let items = &mut dst[start * width..(start + count) * width];
-        for plane in 0..width {
-            let bytes = &src[plane * nitems + start..][..count];
-            for (byte, item) in bytes.iter().zip(items.chunks_exact_mut(width)) {
-                item[plane] = *byte;
+    for (nbatch, items) in dst[first * width..].chunks_mut(BATCH * width).enumerate() {
+        for (j, plane) in src.chunks_exact(nitems).enumerate() {
+            let plane = &plane[first + nbatch * BATCH..][..items.len() / width];
+            for (byte, item) in plane.iter().zip(items.chunks_exact_mut(width)) {
+                item[j] = *byte;
             }
         }
-        start += count;
     }
 }

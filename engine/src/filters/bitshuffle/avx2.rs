@@ -1,0 +1,69 @@
+//! With AVX2, 256 bytes at a time: 8 vectors that hold byte k of every eight exchange bits with each other.
+
+use std::arch::x86_64::{
+    __m256i, _mm256_and_si256, _mm256_set1_epi8, _mm256_setzero_si256, _mm256_slli_epi16, _mm256_srli_epi16,
+    _mm256_xor_si256,
+};
+
+use crate::filters::shuffle::avx2::{to_items, to_planes};
+use crate::filters::starts;
+use crate::filters::x86::{load32, store32};
+
+/// Bytes of a bit plane handled at a time.
+const STEP: usize = 32;
+
+/// In every column, exchange bit b of row k with bit k of row b.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn transpose(rows: [__m256i; 8]) -> [__m256i; 8] {
+    exchange::<1>(exchange::<2>(exchange::<4>(rows, 0x0F), 0x33), 0x55)
+}
+
+/// Exchange the upper bits of every row whose number lacks `STEP` with the lower bits of the row `STEP` on.
+///
+/// Shifts cross bytes, but what arrives from a neighbour is not among the bits that are kept.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn exchange<const STEP: i32>(mut rows: [__m256i; 8], lower: i8) -> [__m256i; 8] {
+    let lower = _mm256_set1_epi8(lower);
+    for n in 0..8 {
+        let other = n | STEP.unsigned_abs() as usize;
+        if other != n {
+            let shifted = _mm256_srli_epi16::<STEP>(rows[n]);
+            let differing = _mm256_and_si256(_mm256_xor_si256(shifted, rows[other]), lower);
+            rows[other] = _mm256_xor_si256(rows[other], differing);
+            rows[n] = _mm256_xor_si256(rows[n], _mm256_slli_epi16::<STEP>(differing));
+        }
+    }
+    rows
+}
+
+/// Split a byte plane into 8 bit planes; false if it is too short.
+#[target_feature(enable = "avx2")]
+pub(super) fn split(src: &[u8], dst: &mut [u8], stride: usize, at: usize) -> bool {
+    for start in starts(src.len() / 8, STEP) {
+        let mut rows = [_mm256_setzero_si256(); 8];
+        for (n, row) in rows.iter_mut().enumerate() {
+            *row = load32(src, 8 * start + 32 * n);
+        }
+        for (b, plane) in transpose(to_planes(rows)).iter().enumerate() {
+            store32(dst, b * stride + at + start, *plane);
+        }
+    }
+    src.len() / 8 >= STEP
+}
+
+/// Undo [`split`].
+#[target_feature(enable = "avx2")]
+pub(super) fn join(src: &[u8], stride: usize, at: usize, dst: &mut [u8]) -> bool {
+    for start in starts(dst.len() / 8, STEP) {
+        let mut planes = [_mm256_setzero_si256(); 8];
+        for (b, plane) in planes.iter_mut().enumerate() {
+            *plane = load32(src, b * stride + at + start);
+        }
+        for (n, row) in to_items(transpose(planes)).iter().enumerate() {
+            store32(dst, 8 * start + 32 * n, *row);
+        }
+    }
+    dst.len() / 8 >= STEP
+}
