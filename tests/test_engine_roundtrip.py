@@ -256,6 +256,23 @@ def test_six_filters_at_once_come_back() -> None:
     assert reference.decode(chunk) == data
 
 
+@examples(100)
+@given(
+    contents(),
+    params(most_filters=1).filter(lambda way: not {DELTA, BYTEDELTA} & {*way.filters}),
+)
+def test_any_content_comes_back_from_a_chunk_of_blosc1(data: bytes, way: Params) -> None:
+    pipeline = tuple((ident, 0) for ident, _ in way.pipeline)
+    way = replace(way, pipeline=pipeline, first_slot=5, use_dict=False)
+    chunk = _engine.compress(data, _engine.EncodeParams(**way.for_engine(), blosc1=True))
+    assert decompress(chunk, way) == data
+    assert decompress(chunk, way, nthreads=3) == data
+    assert reference.decode(chunk, way.typesize) == data
+    info = _engine.describe(chunk)
+    assert (info.version, info.header_len, info.special) == (2, 16, 0)
+    assert len(chunk) <= len(data) + 32
+
+
 # Parameters
 
 
