@@ -71,9 +71,7 @@ def content(kind: str, nbytes: int, seed: int) -> bytes:
             pieces = []
             for _ in range(nbytes // 512 + 1):
                 what = rng.integers(0, 4)
-                pieces.append(
-                    [bytes(512), bytes([7]) * 512, rng.bytes(512), bytes(range(256)) * 2][what]
-                )
+                pieces.append([bytes(512), bytes([7]) * 512, rng.bytes(512), bytes(range(256)) * 2][what])
             return b"".join(pieces)[:nbytes]
         case "sparse":
             sparse = np.zeros(nbytes, "u1")
@@ -143,9 +141,7 @@ class Params:
         """Name only what differs from the defaults, so that a failure reads well."""
         plain = Params.__dataclass_fields__
         said = [
-            f"{name}={getattr(self, name)!r}"
-            for name, field in plain.items()
-            if getattr(self, name) != field.default
+            f"{name}={getattr(self, name)!r}" for name, field in plain.items() if getattr(self, name) != field.default
         ]
         return f"Params({', '.join(said)})"
 
@@ -158,9 +154,7 @@ def pipelines(typesize: int, most: int) -> st.SearchStrategy[tuple[tuple[int, in
     bytedeltas = st.tuples(st.just(BYTEDELTA), st.sampled_from(sorted({1, 2, 3, stored})))
     usual = st.one_of(shuffles, shuffles, st.just((BITSHUFFLE, 0)), bytedeltas)
     rest = st.lists(usual, max_size=most).map(tuple)
-    with_delta = st.lists(usual, max_size=max(0, most - 1)).map(
-        lambda others: ((DELTA, 0), *others)
-    )
+    with_delta = st.lists(usual, max_size=max(0, most - 1)).map(lambda others: ((DELTA, 0), *others))
     return st.one_of(rest, rest, rest, with_delta)
 
 

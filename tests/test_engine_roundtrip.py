@@ -108,9 +108,7 @@ def test_input_is_never_changed(data: bytes, way: Params) -> None:
 
 @examples(100)
 @given(contents(60_000), params(), st.data())
-def test_range_of_a_chunk_is_the_slice_of_its_content(
-    data: bytes, way: Params, draw: st.DataObject
-) -> None:
+def test_range_of_a_chunk_is_the_slice_of_its_content(data: bytes, way: Params, draw: st.DataObject) -> None:
     chunk = compress(data, way)
     for _ in range(4):
         start = draw.draw(st.integers(0, len(data)))
@@ -122,9 +120,7 @@ def test_range_of_a_chunk_is_the_slice_of_its_content(
 
 @examples(60)
 @given(contents(20_000), params(threads=(1,)), st.data())
-def test_engine_and_reference_decoder_agree(
-    data: bytes, way: Params, draw: st.DataObject
-) -> None:
+def test_engine_and_reference_decoder_agree(data: bytes, way: Params, draw: st.DataObject) -> None:
     chunk = compress(data, way)
     assert reference.decode(chunk, way.typesize) == data
     start = draw.draw(st.integers(0, len(data)))
@@ -194,10 +190,7 @@ def test_noise_is_stored_with_no_more_than_a_header() -> None:
 
 @pytest.mark.parametrize("codec", [1, 2, 5])
 def test_dictionary_is_used_where_blocks_are_alike(codec: int) -> None:
-    records = b"".join(
-        b'{"station": "N%05d", "wind": %d, "state": "measured"}' % (i, i * i % 97)
-        for i in range(4000)
-    )
+    records = b"".join(b'{"station": "N%05d", "wind": %d, "state": "measured"}' % (i, i * i % 97) for i in range(4000))
     way = Params(codec=codec, typesize=1, pipeline=(), blocksize=1024, use_dict=True)
     chunk = compress(records, way)
     assert _engine.describe(chunk).use_dict
@@ -213,9 +206,7 @@ def test_dictionary_is_used_where_blocks_are_alike(codec: int) -> None:
 @pytest.mark.parametrize("typesize", [1, 2, 4, 8, 3, 16, 24])
 def test_delta_survives_partial_reads_with_threads(typesize: int) -> None:
     data = content("walk", 200_003, 9)
-    way = Params(
-        codec=LZ4, typesize=typesize, blocksize=4800, pipeline=((DELTA, 0), (SHUFFLE, 0))
-    )
+    way = Params(codec=LZ4, typesize=typesize, blocksize=4800, pipeline=((DELTA, 0), (SHUFFLE, 0)))
     chunk = compress(data, way)
     for nthreads in (1, 4):
         assert decompress(chunk, way, nthreads) == data
@@ -226,9 +217,7 @@ def test_delta_survives_partial_reads_with_threads(typesize: int) -> None:
 
 @pytest.mark.parametrize(("dtype", "mantissa"), [("<f4", 23), ("<f8", 52)])
 @pytest.mark.parametrize("meta", [1, 10, 23, -1, -5, -22])
-def test_truncated_precision_clears_the_low_bits_only(
-    dtype: str, mantissa: int, meta: int
-) -> None:
+def test_truncated_precision_clears_the_low_bits_only(dtype: str, mantissa: int, meta: int) -> None:
     items = np.cumsum(np.random.default_rng(1).normal(size=3001)).astype(dtype)
     way = Params(typesize=items.itemsize, pipeline=((TRUNC_PREC, meta), (SHUFFLE, 0)))
     chunk = compress(items, way)
@@ -316,9 +305,7 @@ def test_filter_that_is_not_built_in_is_refused_by_number(ident: int) -> None:
 
 @examples(60)
 @given(st.lists(contents(9000), min_size=1, max_size=12), params(), st.data())
-def test_many_requests_fill_one_destination(
-    all_data: list[bytes], way: Params, draw: st.DataObject
-) -> None:
+def test_many_requests_fill_one_destination(all_data: list[bytes], way: Params, draw: st.DataObject) -> None:
     chunks = [compress(data, way) for data in all_data]
     requests, expected = [], bytearray()
     for chunk, data in zip(chunks, all_data, strict=True):
@@ -357,9 +344,7 @@ def test_chunk_in_a_file_reads_like_one_in_memory(data: bytes, way: Params, at: 
             source = (fd, at, limit)
             assert _engine.decompress(source, itemsize=way.typesize) == data
             third = len(data) // 3
-            read = _engine.read(
-                [(source, -1, third, 2 * third, 0)], nthreads=2, itemsize=way.typesize
-            )
+            read = _engine.read([(source, -1, third, 2 * third, 0)], nthreads=2, itemsize=way.typesize)
             assert read == data[third : 2 * third]
             assert _engine.sizes([source, source]) == [(len(data), len(chunk))] * 2
         with pytest.raises(SuperchunkError):

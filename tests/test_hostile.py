@@ -53,9 +53,7 @@ LARGEST_WHOLE = 1 << 22
 def read_apart(kind: str, path: Path) -> dict[str, Any]:
     """Read a file in a process of its own; fail if that crashes or hangs."""
     command = [sys.executable, "-X", "faulthandler", str(READER), kind, str(path)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=False)
     assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr[-2000:]}"
     report: dict[str, Any] = json.loads(done.stdout)
     return report
@@ -106,10 +104,7 @@ def small_chunks() -> dict[str, bytes]:
     mixed = content("blocky", 3000, 5)
     planes = content("planes", 1200, 6)
     records = b"".join(b"station %04d measured %03d;" % (i, i * i % 97) for i in range(400))
-    chunks = {
-        f"codec {codec}": encode(content("text", 400, 1), Params(codec=codec, typesize=1))
-        for codec in CODECS
-    }
+    chunks = {f"codec {codec}": encode(content("text", 400, 1), Params(codec=codec, typesize=1)) for codec in CODECS}
     return chunks | {
         "empty": encode(b"", Params()),
         "stored": encode(content("random", 100, 2), Params()),
@@ -120,9 +115,7 @@ def small_chunks() -> dict[str, bytes]:
             planes,
             Params(codec=LZ4, typesize=4, blocksize=400, pipeline=((DELTA, 0), (SHUFFLE, 0))),
         ),
-        "bitshuffle": encode(
-            planes, Params(codec=LZ4, typesize=4, blocksize=400, pipeline=((BITSHUFFLE, 0),))
-        ),
+        "bitshuffle": encode(planes, Params(codec=LZ4, typesize=4, blocksize=400, pipeline=((BITSHUFFLE, 0),))),
         "bytedelta": encode(
             planes,
             Params(codec=ZSTD, typesize=4, pipeline=((SHUFFLE, 0), (BYTEDELTA, 4))),
@@ -151,8 +144,7 @@ def old_chunk() -> bytes:
     new = encode(content("planes", 1200, 7), Params(codec=LZ4, typesize=4, blocksize=600))
     nblocks = 2
     table = b"".join(
-        (int.from_bytes(new[32 + 4 * n : 36 + 4 * n], "little") - 16).to_bytes(4, "little")
-        for n in range(nblocks)
+        (int.from_bytes(new[32 + 4 * n : 36 + 4 * n], "little") - 16).to_bytes(4, "little") for n in range(nblocks)
     )
     flags = new[2] & ~0x04
     sizes = new[4:12] + (len(new) - 16).to_bytes(4, "little")
@@ -268,9 +260,7 @@ def test_any_32_bits_replaced_by_an_edge_give_an_error_or_something(name: str, v
     st.lists(st.tuples(st.integers(0, 5000), st.binary(min_size=1, max_size=6)), max_size=5),
     st.integers(1, 3),
 )
-def test_random_damage_gives_an_error_or_something(
-    name: str, damage: list[tuple[int, bytes]], nthreads: int
-) -> None:
+def test_random_damage_gives_an_error_or_something(name: str, damage: list[tuple[int, bytes]], nthreads: int) -> None:
     chunk = bytearray(CHUNKS[name])
     for at, patch in damage:
         at %= len(chunk)
@@ -377,9 +367,7 @@ def from_file(path: Path, frame: bytes) -> bytes | None:
 
 
 @every_frame
-def test_frame_cut_anywhere_is_an_error(
-    name: str, frames: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_frame_cut_anywhere_is_an_error(name: str, frames: dict[str, bytes], tmp_path: Path) -> None:
     frame = frames[name]
     for kept in range(len(frame)):
         assert from_bytes(frame[:kept]) is None, kept
@@ -434,8 +422,6 @@ def test_any_bytes_at_all_are_no_frame(junk: bytes) -> None:
 
 @examples(100)
 @given(st.binary(max_size=300))
-def test_any_bytes_in_a_file_are_no_frame(
-    tmp_path_factory: pytest.TempPathFactory, junk: bytes
-) -> None:
+def test_any_bytes_in_a_file_are_no_frame(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "junk"
     assert from_file(path, junk) is None

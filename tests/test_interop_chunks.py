@@ -89,9 +89,7 @@ def test_we_read_what_the_peer_writes(data: bytes, way: Params, draw: st.DataObj
 @given(non_empty, params(most_filters=2, threads=(1,)))
 def test_both_lay_a_chunk_out_alike(data: bytes, way: Params) -> None:
     way = for_oracle(replace(way, use_dict=False), len(data))
-    ours, theirs = _engine.describe(compress(data, way)), _engine.describe(
-        oracle.compress(data, way)
-    )
+    ours, theirs = _engine.describe(compress(data, way)), _engine.describe(oracle.compress(data, way))
     assert ours.blocksize == theirs.blocksize
     assert ours.typesize == theirs.typesize
     assert (ours.filters, ours.filters_meta) == (theirs.filters, theirs.filters_meta)
@@ -256,9 +254,7 @@ def test_we_keep_the_input_where_the_peer_overwrites_it() -> None:
 
 @examples(40)
 @given(st.integers(0, 2**20), st.lists(st.integers(0, 2**16), min_size=1, max_size=8))
-def test_peer_and_we_agree_on_which_damaged_chunks_still_decode(
-    seed: int, positions: list[int]
-) -> None:
+def test_peer_and_we_agree_on_which_damaged_chunks_still_decode(seed: int, positions: list[int]) -> None:
     """Where both give a result it is the same; damage inside a stream alone is tried."""
     data = content("text", 3000, seed)
     chunk = bytearray(compress(data, Params(codec=0, typesize=1, pipeline=())))

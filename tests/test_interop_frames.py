@@ -61,13 +61,8 @@ VALUES: list[Any] = [
 
 def ours(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> Any:  # noqa: ANN401
     """Make a super-chunk of ours."""
-    keywords = {
-        name: list(value) if isinstance(value, bytes) else value
-        for name, value in way.for_engine().items()
-    }
-    return superchunk.SChunk(
-        chunksize=chunksize, cparams=keywords, urlpath=path, mode="w", contiguous=True, **more
-    )
+    keywords = {name: list(value) if isinstance(value, bytes) else value for name, value in way.for_engine().items()}
+    return superchunk.SChunk(chunksize=chunksize, cparams=keywords, urlpath=path, mode="w", contiguous=True, **more)
 
 
 def theirs(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> Any:  # noqa: ANN401
@@ -102,18 +97,14 @@ def safe(way: Params, sizes: list[int]) -> Params:
     )
 
 
-ways = params(typesizes=TYPESIZES, most_filters=2, threads=(1,)).filter(
-    lambda way: CHUNKSIZE % way.typesize == 0
-)
+ways = params(typesizes=TYPESIZES, most_filters=2, threads=(1,)).filter(lambda way: CHUNKSIZE % way.typesize == 0)
 whole_chunks = st.lists(st.just(CHUNKSIZE), max_size=5)
 last_chunk = st.sampled_from([None, 1200, 2400, CHUNKSIZE])
 
 
 @examples(60)
 @given(ways, whole_chunks, last_chunk, st.integers(0, 999), st.booleans())
-def test_peer_reads_our_frames(
-    way: Params, whole: list[int], last: int | None, seed: int, in_memory: bool
-) -> None:
+def test_peer_reads_our_frames(way: Params, whole: list[int], last: int | None, seed: int, in_memory: bool) -> None:
     sizes = whole + ([last] if last else [])
     way = safe(way, [*sizes, 1200])
     plain = pieces(sizes, seed)
@@ -217,13 +208,9 @@ def test_peer_changes_frames_with_up_to_sixteen_metalayers(nlayers: int, tmp_pat
         assert schunk[:] == content("planes", CHUNKSIZE, 1) + content("planes", CHUNKSIZE, 2)
 
 
-@pytest.mark.parametrize(
-    "kind", [SpecialValue.ZERO, SpecialValue.NAN, SpecialValue.VALUE, SpecialValue.UNINIT]
-)
+@pytest.mark.parametrize("kind", [SpecialValue.ZERO, SpecialValue.NAN, SpecialValue.VALUE, SpecialValue.UNINIT])
 @pytest.mark.parametrize("typesize", [4, 8])
-def test_peer_reads_a_frame_filled_with_one_value(
-    kind: SpecialValue, typesize: int, tmp_path: Path
-) -> None:
+def test_peer_reads_a_frame_filled_with_one_value(kind: SpecialValue, typesize: int, tmp_path: Path) -> None:
     path = tmp_path / "frame.b2frame"
     nitems = 3 * CHUNKSIZE // typesize + 7
     value = 7 if kind is SpecialValue.VALUE else None
