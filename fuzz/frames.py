@@ -51,12 +51,12 @@ ALLOWED = (SuperchunkError, ValueError, MemoryError)
 
 def sound_frames() -> list[bytes]:
     """Return small frames, sound or made to harm, from wherever there are some."""
-    found = []
-    for folder in FOLDERS:
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in SUFFIXES and path.is_file() and path.stat().st_size <= LARGEST:
-                found.append(path.read_bytes())
-    return found
+    return [
+        path.read_bytes()
+        for folder in FOLDERS
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in SUFFIXES and path.is_file() and path.stat().st_size <= LARGEST
+    ]
 
 
 class Mutator:
@@ -105,8 +105,8 @@ class Mutator:
         """Write an edge of an integer type, in either order of bytes."""
         at, size = self.place(frame), self.random.choice((1, 2, 4, 8))
         value = self.random.choice(EDGES) * self.random.choice((1, 1, -1))
-        order = self.random.choice(("big", "little"))
-        frame[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, order)
+        raw = (value % (1 << 8 * size)).to_bytes(size, "big")
+        frame[at : at + size] = raw if self.random.random() < 0.5 else raw[::-1]  # noqa: PLR2004
 
     def marker(self, frame: bytearray) -> None:
         """Write a MessagePack marker."""
@@ -236,6 +236,25 @@ def keep(frame: bytes, why: str) -> None:
     print(f"{path}: {why}", file=sys.stderr)
 
 
+def verdict(reader: Callable[[bytes], None], frame: bytes) -> str:
+    """Read a frame; return what promise that broke, or nothing."""
+    before, started = peak(), time.monotonic()
+    try:
+        reader(frame)
+    except ALLOWED:
+        pass
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of the engine is one
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__} at {where.filename}:{where.lineno}"
+    if time.monotonic() - started > MOST_SECONDS:
+        return f"over {MOST_SECONDS} s"
+    if peak() - before > MOST_MEMORY:
+        return f"over {MOST_MEMORY >> 20} MiB"
+    return ""
+
+
 def main() -> int:
     """Fuzz for as long as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -245,39 +264,19 @@ def main() -> int:
     pool = sound_frames()
     mutator = Mutator(chosen.seed, pool)
     end = time.monotonic() + chosen.seconds
-    tried = refused = broken = 0
-    seen: set[str] = set()
+    tried = 0
+    broken: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frame.b2frame"
         while time.monotonic() < end:
             frame = mutator.frame()
             tried += 1
-            # A crash leaves the input that caused it behind.
             for reader in (from_memory, lambda raw: from_file(path, raw)):
-                before, started = peak(), time.monotonic()
-                why = ""
-                try:
-                    reader(frame)
-                except ALLOWED:
-                    refused += 1
-                except BaseException as error:  # noqa: BLE001 - a panic of the engine is one
-                    where = traceback.extract_tb(error.__traceback__)[-1]
-                    why = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-                    key = f"{type(error).__name__} {where.filename}:{where.lineno}"
-                    if isinstance(error, KeyboardInterrupt):
-                        raise
-                else:
-                    key = ""
-                if not why and time.monotonic() - started > MOST_SECONDS:
-                    why = key = f"took {time.monotonic() - started:.1f} s"
-                if not why and peak() - before > MOST_MEMORY:
-                    why = key = f"took {(peak() - before) >> 20} MiB"
-                if why:
-                    broken += 1
-                    if key not in seen:
-                        seen.add(key)
-                        keep(frame, why)
-    print(f"{tried} frames from {len(pool)} sound ones, {refused} of {2 * tried} readings refused")
+                why = verdict(reader, frame)
+                if why and why not in broken:
+                    broken.add(why)
+                    keep(frame, why)
+    print(f"{tried} damaged frames made of {len(pool)}, {len(broken)} promises broken")
     return 1 if broken or not pool else 0
 
 

@@ -94,7 +94,7 @@ def test_slices_of_a_chunk_are_right(entry: corpus.Entry, nthreads: int) -> None
             itemsize=itemsize_of(entry),
         )
         if entry.sha256 is not None:
-            assert corpus.sha256(part) == piece.sha256, (piece.start, piece.stop)
+            assert corpus.sha256(bytes(part)) == piece.sha256, (piece.start, piece.stop)
 
 
 @corpus.parametrize("chunk")

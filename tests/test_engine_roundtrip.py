@@ -256,6 +256,23 @@ def test_six_filters_at_once_come_back() -> None:
     assert reference.decode(chunk) == data
 
 
+@examples(100)
+@given(
+    contents(),
+    params(most_filters=1).filter(lambda way: not {DELTA, BYTEDELTA} & {*way.filters}),
+)
+def test_any_content_comes_back_from_a_chunk_of_blosc1(data: bytes, way: Params) -> None:
+    pipeline = tuple((ident, 0) for ident, _ in way.pipeline)
+    way = replace(way, pipeline=pipeline, first_slot=5, use_dict=False)
+    chunk = _engine.compress(data, _engine.EncodeParams(**way.for_engine(), blosc1=True))
+    assert decompress(chunk, way) == data
+    assert decompress(chunk, way, nthreads=3) == data
+    assert reference.decode(chunk, way.typesize) == data
+    info = _engine.describe(chunk)
+    assert (info.version, info.header_len, info.special) == (2, 16, 0)
+    assert len(chunk) <= len(data) + 32
+
+
 # Parameters
 
 
@@ -387,8 +404,8 @@ def test_any_writable_buffer_can_be_filled(make: Callable[[int], Any]) -> None:
 
 
 def test_arrays_of_any_dtype_go_in_and_come_out() -> None:
-    items = np.arange(3000, dtype="<f4").reshape(30, 100)
-    dst = np.empty_like(items)
+    items: Any = np.arange(3000, dtype="<f4").reshape(30, 100)
+    dst: Any = np.empty_like(items)
     chunk = compress(items, Params(typesize=4))
     _engine.read([(chunk, items.nbytes, 0, items.nbytes, 0)], dst)
     assert (dst == items).all()
@@ -396,7 +413,7 @@ def test_arrays_of_any_dtype_go_in_and_come_out() -> None:
 
 def test_read_only_destination_is_refused_and_stays_as_it_is() -> None:
     chunk = compress(b"new content of 24 bytes!" * 4, Params())
-    array = np.full(96, 7, "u1")
+    array: Any = np.full(96, 7, "u1")
     array.flags.writeable = False
     for dst in (b"\7" * 96, memoryview(b"\7" * 96), array):
         with pytest.raises((TypeError, ValueError, BufferError)):
@@ -415,7 +432,7 @@ def test_destination_that_is_too_small_is_refused(size: int) -> None:
 
 def test_strided_buffers_are_refused() -> None:
     chunk = compress(bytes(range(100)), Params(typesize=1))
-    every_other = np.zeros(200, "u1")[::2]
+    every_other: Any = np.zeros(200, "u1")[::2]
     with pytest.raises((ValueError, BufferError)):
         _engine.compress(every_other, _engine.EncodeParams())
     with pytest.raises((ValueError, BufferError)):
@@ -472,7 +489,7 @@ def test_error_says_which_request_failed() -> None:
     bad[32:36] = b"\xff\xff\xff\x7f"
     for nthreads in (1, 2):
         requests = [(good, -1, 0, 5000, 5000 * n) for n in range(20)]
-        requests[13] = (bad, -1, 0, 5000, 5000 * 13)
+        requests[13] = (bytes(bad), -1, 0, 5000, 5000 * 13)
         with pytest.raises(FormatError) as caught:
             _engine.read(requests, nthreads=nthreads)
         assert caught.value.nrequest == 13  # type: ignore[attr-defined]

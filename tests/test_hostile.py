@@ -262,8 +262,8 @@ def test_any_32_bits_replaced_by_an_edge_give_an_error_or_something(name: str, v
 )
 def test_random_damage_gives_an_error_or_something(name: str, damage: list[tuple[int, bytes]], nthreads: int) -> None:
     chunk = bytearray(CHUNKS[name])
-    for at, patch in damage:
-        at %= len(chunk)
+    for place, patch in damage:
+        at = place % len(chunk)
         chunk[at : at + len(patch)] = patch
     damaged = bytes(chunk)
     plain = outcome(lambda: read_whole_or_ends(damaged, nthreads))
@@ -300,14 +300,15 @@ def test_plausible_header_before_any_bytes_is_an_error_or_a_chunk(
 def small_frames() -> dict[str, bytes]:
     """Return frames of a few hundred bytes that between them use all of the format."""
     frames = {}
-    ways = {"typesize": 4, "codec": superchunk.Codec.LZ4, "nthreads": 1}
-    for name, pieces, meta, vlmeta in (
+    ways = superchunk.CParams(typesize=4, codec=superchunk.Codec.LZ4, nthreads=1)
+    content_of: list[tuple[str, list[int], dict[str | bytes, object], dict[str, object]]] = [
         ("no data", [], {}, {}),
         ("one chunk", [400], {}, {}),
         ("metalayers", [400], {"unit": "m/s", "n": 5}, {"history": ["made"], "note": b"x" * 50}),
         ("three chunks", [400, 400, 100], {}, {"v": 1}),
         ("sizes vary", [400, 100, 400, 800], {"m": 1}, {}),
-    ):
+    ]
+    for name, pieces, meta, vlmeta in content_of:
         schunk = superchunk.SChunk(chunksize=400, cparams=ways, meta=meta, contiguous=True)
         for n, nbytes in enumerate(pieces):
             schunk.append_data(content("planes", nbytes, n))
@@ -333,10 +334,11 @@ every_frame = pytest.mark.parametrize("name", FRAMES)
 def read_frame(schunk: superchunk.SChunk) -> bytes:
     """Read all of a frame that may be damaged, no more than some chunks of it."""
     numbers = range(schunk.nchunks)
-    plain = []
-    for nchunk in numbers if len(numbers) < 20 else (0, len(numbers) - 1):
-        if _engine.describe(schunk.get_chunk(nchunk)).nbytes <= LARGEST_WHOLE:
-            plain.append(schunk.decompress_chunk(nchunk))
+    plain = [
+        schunk.decompress_chunk(nchunk) or b""
+        for nchunk in (numbers if len(numbers) < 20 else (0, len(numbers) - 1))
+        if _engine.describe(schunk.get_chunk(nchunk)).nbytes <= LARGEST_WHOLE
+    ]
     for mapping in (schunk.meta, schunk.vlmeta):
         for name in mapping:
             mapping.get(name)
@@ -405,8 +407,8 @@ def test_random_damage_of_a_frame_gives_an_error_or_something(
     frames: dict[str, bytes], name: str, damage: list[tuple[int, bytes]], longer: int
 ) -> None:
     frame = bytearray(frames[name])
-    for at, patch in damage:
-        at %= len(frame)
+    for place, patch in damage:
+        at = place % len(frame)
         frame[at : at + len(patch)] = patch
     if longer < 0:
         del frame[longer:]

@@ -59,9 +59,11 @@ VALUES: list[Any] = [
 ]
 
 
-def ours(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> Any:  # noqa: ANN401
+def ours(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> superchunk.SChunk:
     """Make a super-chunk of ours."""
-    keywords = {name: list(value) if isinstance(value, bytes) else value for name, value in way.for_engine().items()}
+    keywords: Any = {
+        name: list(value) if isinstance(value, bytes) else value for name, value in way.for_engine().items()
+    }
     return superchunk.SChunk(chunksize=chunksize, cparams=keywords, urlpath=path, mode="w", contiguous=True, **more)
 
 
@@ -99,17 +101,18 @@ def safe(way: Params, sizes: list[int]) -> Params:
 
 ways = params(typesizes=TYPESIZES, most_filters=2, threads=(1,)).filter(lambda way: CHUNKSIZE % way.typesize == 0)
 whole_chunks = st.lists(st.just(CHUNKSIZE), max_size=5)
+places = st.sampled_from(["memory", "file"])
 last_chunk = st.sampled_from([None, 1200, 2400, CHUNKSIZE])
 
 
 @examples(60)
-@given(ways, whole_chunks, last_chunk, st.integers(0, 999), st.booleans())
-def test_peer_reads_our_frames(way: Params, whole: list[int], last: int | None, seed: int, in_memory: bool) -> None:
+@given(ways, whole_chunks, last_chunk, st.integers(0, 999), places)
+def test_peer_reads_our_frames(way: Params, whole: list[int], last: int | None, seed: int, place: str) -> None:
     sizes = whole + ([last] if last else [])
     way = safe(way, [*sizes, 1200])
     plain = pieces(sizes, seed)
     with tempfile.TemporaryDirectory() as folder:
-        path = None if in_memory else Path(folder) / "ours.b2frame"
+        path = None if place == "memory" else Path(folder) / "ours.b2frame"
         with ours(way, path) as schunk:
             for piece in plain:
                 schunk.append_data(piece)
@@ -128,15 +131,13 @@ def test_peer_reads_our_frames(way: Params, whole: list[int], last: int | None, 
 
 
 @examples(60)
-@given(ways, whole_chunks, last_chunk, st.integers(0, 999), st.booleans())
-def test_we_read_frames_of_the_peer(
-    way: Params, whole: list[int], last: int | None, seed: int, in_memory: bool
-) -> None:
+@given(ways, whole_chunks, last_chunk, st.integers(0, 999), places)
+def test_we_read_frames_of_the_peer(way: Params, whole: list[int], last: int | None, seed: int, place: str) -> None:
     sizes = whole + ([last] if last else [])
     way = safe(way, [*sizes, 1200])
     plain = pieces(sizes, seed)
     with tempfile.TemporaryDirectory() as folder:
-        path = None if in_memory else Path(folder) / "theirs.b2frame"
+        path = None if place == "memory" else Path(folder) / "theirs.b2frame"
         schunk = theirs(way, path, meta={"fixed": seed})
         for piece in plain:
             schunk.append_data(piece)
@@ -305,7 +306,7 @@ class TakingTurns(RuleBasedStateMachine):
         self.fixed = 200
 
     @initialize(by_us=st.booleans(), codec=st.sampled_from([0, 1, 4, 5]), typesize=st.sampled_from([1, 4, 8]))
-    def make(self, by_us: bool, codec: int, typesize: int) -> None:
+    def make(self, *, by_us: bool, codec: int, typesize: int) -> None:
         way = Params(codec=codec, typesize=typesize)
         self.typesize = typesize
         if by_us:
@@ -313,7 +314,7 @@ class TakingTurns(RuleBasedStateMachine):
         else:
             theirs(way, self.path, meta={"fixed": self.fixed})
 
-    def change(self, by_us: bool, call: Callable[[Any], object]) -> None:
+    def change(self, *, by_us: bool, call: Callable[[Any], object]) -> None:
         """Open on one side and change; then read on both."""
         if by_us:
             with superchunk.open(self.path, mode="a") as schunk:
@@ -350,54 +351,54 @@ class TakingTurns(RuleBasedStateMachine):
 
     @rule(by_us=sides, kind=kinds, seed=seeds, nbytes=st.sampled_from([CHUNKSIZE] * 4 + [800]))
     @precondition(lambda self: self.full)
-    def append(self, by_us: bool, kind: str, seed: int, nbytes: int) -> None:
+    def append(self, *, by_us: bool, kind: str, seed: int, nbytes: int) -> None:
         plain = content(kind, nbytes, seed)
         if nbytes < CHUNKSIZE and not self.model:
             return  # the first chunk of a frame says how long all are
         self.model.append(plain)
-        self.change(by_us, lambda schunk: schunk.append_data(plain))
+        self.change(by_us=by_us, call=lambda schunk: schunk.append_data(plain))
 
     @rule(by_us=sides, kind=kinds, seed=seeds, where=st.floats(0, 1))
     @precondition(lambda self: self.full)
-    def insert(self, by_us: bool, kind: str, seed: int, where: float) -> None:
+    def insert(self, *, by_us: bool, kind: str, seed: int, where: float) -> None:
         plain = content(kind, CHUNKSIZE, seed)
         nchunk = round(where * len(self.model))
         self.model.insert(nchunk, plain)
-        self.change(by_us, lambda schunk: schunk.insert_data(nchunk, plain, copy=True))
+        self.change(by_us=by_us, call=lambda schunk: schunk.insert_data(nchunk, plain, copy=True))
 
     @rule(by_us=sides, kind=kinds, seed=seeds, where=st.floats(0, 0.999))
     @precondition(lambda self: self.model)
-    def update(self, by_us: bool, kind: str, seed: int, where: float) -> None:
+    def update(self, *, by_us: bool, kind: str, seed: int, where: float) -> None:
         nchunk = int(where * len(self.model))
         plain = content(kind, len(self.model[nchunk]), seed)
         self.model[nchunk] = plain
-        self.change(by_us, lambda schunk: schunk.update_data(nchunk, plain, copy=True))
+        self.change(by_us=by_us, call=lambda schunk: schunk.update_data(nchunk, plain, copy=True))
 
     @rule(by_us=sides, where=st.floats(0, 0.999))
     @precondition(lambda self: self.model)
-    def update_by_zeros(self, by_us: bool, where: float) -> None:
+    def update_by_zeros(self, *, by_us: bool, where: float) -> None:
         nchunk = int(where * len(self.model))
         self.model[nchunk] = bytes(len(self.model[nchunk]))
         special = (superchunk if by_us else blosc2).SpecialValue.ZERO
-        self.change(by_us, lambda schunk: schunk.update_special(nchunk, special))
+        self.change(by_us=by_us, call=lambda schunk: schunk.update_special(nchunk, special))
 
     @rule(by_us=sides, where=st.floats(0, 0.999))
     @precondition(lambda self: self.model)
-    def delete(self, by_us: bool, where: float) -> None:
+    def delete(self, *, by_us: bool, where: float) -> None:
         nchunk = int(where * len(self.model))
         del self.model[nchunk]
-        self.change(by_us, lambda schunk: schunk.delete_chunk(nchunk))
+        self.change(by_us=by_us, call=lambda schunk: schunk.delete_chunk(nchunk))
 
     @rule(by_us=sides, data=st.data())
     @precondition(lambda self: self.full and len(self.model) > 1)
-    def reorder(self, by_us: bool, data: st.DataObject) -> None:
+    def reorder(self, *, by_us: bool, data: st.DataObject) -> None:
         order = data.draw(st.permutations(range(len(self.model))))
         self.model = [self.model[nchunk] for nchunk in order]
-        self.change(by_us, lambda schunk: schunk.reorder_offsets(np.array(order, "i8")))
+        self.change(by_us=by_us, call=lambda schunk: schunk.reorder_offsets(np.array(order, "i8")))
 
     @rule(by_us=sides, seed=seeds, where=st.floats(0, 0.999), length=st.integers(1, 3000))
     @precondition(lambda self: len(self.model) > 1 and self.full)
-    def overwrite_items(self, by_us: bool, seed: int, where: float, length: int) -> None:
+    def overwrite_items(self, *, by_us: bool, seed: int, where: float, length: int) -> None:
         plain = b"".join(self.model)
         nitems = len(plain) // self.typesize
         start = int(where * nitems)
@@ -405,24 +406,24 @@ class TakingTurns(RuleBasedStateMachine):
         patch = content("random", (stop - start) * self.typesize, seed)
         plain = plain[: start * self.typesize] + patch + plain[stop * self.typesize :]
         self.model = [plain[at : at + CHUNKSIZE] for at in range(0, len(plain), CHUNKSIZE)]
-        self.change(by_us, lambda schunk: schunk.__setitem__(slice(start, stop), patch))
+        self.change(by_us=by_us, call=lambda schunk: schunk.__setitem__(slice(start, stop), patch))
 
     @rule(by_us=sides, name=st.sampled_from("abcde"), value=st.sampled_from(VALUES))
-    def set_layer(self, by_us: bool, name: str, value: object) -> None:
+    def set_layer(self, *, by_us: bool, name: str, value: object) -> None:
         self.layers[name] = value
-        self.change(by_us, lambda schunk: schunk.vlmeta.__setitem__(name, value))
+        self.change(by_us=by_us, call=lambda schunk: schunk.vlmeta.__setitem__(name, value))
 
     @rule(by_us=sides, data=st.data())
     @precondition(lambda self: self.layers)
-    def delete_layer(self, by_us: bool, data: st.DataObject) -> None:
+    def delete_layer(self, *, by_us: bool, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.layers)))
         del self.layers[name]
-        self.change(by_us, lambda schunk: schunk.vlmeta.__delitem__(name))
+        self.change(by_us=by_us, call=lambda schunk: schunk.vlmeta.__delitem__(name))
 
     @rule(by_us=sides, value=st.integers(128, 255))
-    def set_fixed_layer(self, by_us: bool, value: int) -> None:
+    def set_fixed_layer(self, *, by_us: bool, value: int) -> None:
         self.fixed = value
-        self.change(by_us, lambda schunk: schunk.meta.__setitem__("fixed", value))
+        self.change(by_us=by_us, call=lambda schunk: schunk.meta.__setitem__("fixed", value))
 
     @rule(seed=seeds, appended=st.integers(1, 12), updated=st.integers(0, 3))
     @precondition(lambda self: self.full)

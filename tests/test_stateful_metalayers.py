@@ -68,15 +68,15 @@ class Metalayers(RuleBasedStateMachine):
         stored=st.booleans(),
         fixed=st.dictionaries(names, st.integers(128, 255), max_size=MOST_LAYERS),
     )
-    def make(self, stored: bool, fixed: dict[str, int]) -> None:
-        self.path = Path(self.folder.name) / "frame.b2frame" if stored else None
+    def make(self, *, stored: bool, fixed: dict[str, int]) -> None:
+        self.path: Any = Path(self.folder.name) / "frame.b2frame" if stored else None
         self.fixed = dict(fixed)
         self.schunk = superchunk.SChunk(
             chunksize=400,
             cparams={"typesize": 4, "nthreads": 1},
             urlpath=self.path,
             mode="w",
-            meta=fixed,
+            meta=dict(fixed.items()),
             contiguous=True,
         )
 
@@ -152,7 +152,7 @@ class Metalayers(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.path)
     def change_is_on_disk_when_the_assignment_returns(self) -> None:
-        raw = Path(self.path or "").read_bytes()
+        raw = self.path.read_bytes()
         frame_len = int.from_bytes(raw[0x10:0x18], "big")  # chunks behind it wait for their commit
         with superchunk.schunk_from_cframe(raw[:frame_len]) as on_disk:
             assert dict(on_disk.vlmeta.getall()) == self.variable

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from drawn import content, examples
@@ -47,8 +48,8 @@ class Chunks(RuleBasedStateMachine):
         self.model: list[bytes] = []
 
     @initialize(stored=st.booleans(), codec=st.sampled_from([0, 1, 5]), clevel=st.integers(0, 9))
-    def make(self, stored: bool, codec: int, clevel: int) -> None:
-        self.path = Path(self.folder.name) / "frame.b2frame" if stored else None
+    def make(self, *, stored: bool, codec: int, clevel: int) -> None:
+        self.path: Any = Path(self.folder.name) / "frame.b2frame" if stored else None
         self.schunk = superchunk.SChunk(
             chunksize=-1 if self.varying else CHUNKSIZE,
             cparams={"typesize": TYPESIZE, "codec": codec, "clevel": clevel, "nthreads": 1},
@@ -209,7 +210,7 @@ class Chunks(RuleBasedStateMachine):
     @precondition(lambda self: self.path)
     def flushed_file_is_whole(self) -> None:
         self.schunk.flush()
-        frame = Path(self.path or "").read_bytes()
+        frame = self.path.read_bytes()
         with superchunk.schunk_from_cframe(frame) as copy:
             assert [copy.decompress_chunk(n) for n in range(copy.nchunks)] == self.model
 

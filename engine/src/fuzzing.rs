@@ -29,7 +29,9 @@ fn read_twice(chunk: &[u8], start: usize, stop: usize, nthreads: usize) -> Resul
         let options = ReadOptions { nthreads, ..ReadOptions::default() };
         read::read(requests, options).map(|()| dst).map_err(|failure| failure.error)
     });
-    assert_eq!(outcomes[0], outcomes[1], "a byte of the destination was not written");
+    // What is wrong with a stream may be said differently: decoders look at what they have written.
+    let [one, other] = outcomes.each_ref().map(|outcome| outcome.as_ref().ok());
+    assert_eq!(one, other, "a byte of the destination was not written");
     std::mem::replace(&mut outcomes[0], Ok(Vec::new()))
 }
 
@@ -88,8 +90,12 @@ pub fn range_decode(data: &[u8]) {
 /// The first 16 bytes of `data` choose the way, the others are the content.
 pub fn roundtrip(data: &[u8]) {
     let Some((way, content)) = data.split_first_chunk::<16>() else { return };
+    let codec = Codec::ALL[usize::from(way[0]) % Codec::ALL.len()];
+    let blosc1 = way[1] >= 240;
+    let filters =
+        [way[8], way[9], way[10], way[11], way[12], way[13]].map(|pick| [0, 1, 2, 3, 35][usize::from(pick % 5)]);
     let options = EncodeOptions {
-        codec: Codec::ALL[usize::from(way[0]) % Codec::ALL.len()].id(),
+        codec: codec.id(),
         codec_meta: 0,
         clevel: way[1] % 10,
         typesize: match way[2] {
@@ -98,11 +104,11 @@ pub fn roundtrip(data: &[u8]) {
         },
         blocksize: if way[4] < 64 { 0 } else { usize::from(u16::from_le_bytes([way[5], way[6]])) },
         splitmode: 1 + way[7] % 4,
-        filters: [way[8], way[9], way[10], way[11], way[12], way[13]]
-            .map(|pick| [0, 1, 2, 3, 35][usize::from(pick % 5)]),
-        filters_meta: [0, way[14], 0, way[14] % 9, 0, way[15]],
-        blosc1: false,
-        use_dict: way[4] & 1 != 0 && Codec::ALL[usize::from(way[0]) % Codec::ALL.len()].takes_dictionary(),
+        // A chunk of Blosc1 has one filter at most, in the last slot.
+        filters: if blosc1 { [0, 0, 0, 0, 0, filters[5] % 3] } else { filters },
+        filters_meta: if blosc1 { [0; 6] } else { [0, way[14], 0, way[14] % 9, 0, way[15]] },
+        blosc1,
+        use_dict: way[4] & 1 != 0 && codec.takes_dictionary() && !blosc1,
         nthreads: 1,
     };
     let itemsize = options.typesize;

@@ -90,11 +90,18 @@ def peer_chunks() -> Iterator[Made]:
     yield chunk("bitshuffle", ramp(4000), 4, filters=[only.BITSHUFFLE])
     yield chunk("bitshuffle-tail", ramp(4003), 4, filters=[only.BITSHUFFLE])
     yield chunk(
-        "delta-shuffle", ramp(8000), 4, blocksize=2000, filters=[only.DELTA, only.SHUFFLE],
+        "delta-shuffle",
+        ramp(8000),
+        4,
+        blocksize=2000,
+        filters=[only.DELTA, only.SHUFFLE],
         filters_meta=[0, 0],
     )
     yield chunk(
-        "shuffle-bytedelta", floats(600), 8, filters=[only.SHUFFLE, only.BYTEDELTA],
+        "shuffle-bytedelta",
+        floats(600),
+        8,
+        filters=[only.SHUFFLE, only.BYTEDELTA],
         filters_meta=[0, 8],
     )
     yield chunk("shuffle-meta-2", ramp(4000), 4, filters_meta=[2])
@@ -108,21 +115,21 @@ def peer_chunks() -> Iterator[Made]:
     yield chunk("stored", noise(500), 4)
     yield chunk("tiny", b"a few bytes", 1)
     yield chunk("zeros", bytes(10_000), 8)
-    yield chunk("runs-and-raw", bytes([7]) * 512 + bytes(512) + noise(512) + text(512), 1,
-                blocksize=512, filters=[only.NOFILTER])
+    yield chunk(
+        "runs-and-raw",
+        bytes([7]) * 512 + bytes(512) + noise(512) + text(512),
+        1,
+        blocksize=512,
+        filters=[only.NOFILTER],
+    )
     yield chunk("dictionary-zstd", text(12_000), 1, use_dict=True, blocksize=1000)
-    yield chunk("dictionary-lz4", text(12_000), 1, use_dict=True, blocksize=1000,
-                codec=blosc2.Codec.LZ4)
-    yield chunk("dictionary-flag-on-stored", noise(6000), 1, use_dict=True,
-                codec=blosc2.Codec.LZ4)
-    yield chunk("blocksize-not-whole-items", ramp(3000), 12, blocksize=1001,
-                codec=blosc2.Codec.LZ4)
+    yield chunk("dictionary-lz4", text(12_000), 1, use_dict=True, blocksize=1000, codec=blosc2.Codec.LZ4)
+    yield chunk("dictionary-flag-on-stored", noise(6000), 1, use_dict=True, codec=blosc2.Codec.LZ4)
+    yield chunk("blocksize-not-whole-items", ramp(3000), 12, blocksize=1001, codec=blosc2.Codec.LZ4)
     doubles = floats(600)
     bits = struct.unpack("<600Q", doubles)
     kept = struct.pack("<600Q", *(bit >> 32 << 32 for bit in bits))
-    truncated, _ = peer_chunk(
-        doubles, 8, filters=[only.TRUNC_PREC, only.SHUFFLE], filters_meta=[20, 0]
-    )
+    truncated, _ = peer_chunk(doubles, 8, filters=[only.TRUNC_PREC, only.SHUFFLE], filters_meta=[20, 0])
     yield "trunc-prec", "chunk", truncated, holds(kept, 8)
     for kind, item, size in (
         (blosc2.SpecialValue.NAN, struct.pack("<d", float("nan")), 8),
@@ -152,8 +159,7 @@ def frames(writer: Any) -> Iterator[Made]:  # noqa: ANN401 - either of two modul
 
     def make(path: str, chunksize: int = 800, **more: Any) -> Any:  # noqa: ANN401
         cparams = {"typesize": 4, "nthreads": 1, "codec": writer.Codec.LZ4}
-        return writer.SChunk(chunksize=chunksize, cparams=cparams, urlpath=path, mode="w",
-                             contiguous=True, **more)
+        return writer.SChunk(chunksize=chunksize, cparams=cparams, urlpath=path, mode="w", contiguous=True, **more)
 
     def appended(schunk: Any, chunks: list[bytes]) -> Any:  # noqa: ANN401
         for chunk in chunks:
@@ -167,7 +173,9 @@ def frames(writer: Any) -> Iterator[Made]:  # noqa: ANN401 - either of two modul
     yield "empty", "frame", in_a_file(lambda p: done(make(p))), of_chunks([])
     yield "one-chunk", "frame", in_a_file(lambda p: done(appended(make(p), [a]))), of_chunks([a])
     yield (
-        "short-last-chunk", "frame", in_a_file(lambda p: done(appended(make(p), [a, b, short]))),
+        "short-last-chunk",
+        "frame",
+        in_a_file(lambda p: done(appended(make(p), [a, b, short]))),
         of_chunks([a, b, short]),
     )
 
@@ -197,9 +205,14 @@ def frames(writer: Any) -> Iterator[Made]:  # noqa: ANN401 - either of two modul
         done(schunk)
 
     yield (
-        "metalayers", "frame", in_a_file(with_layers),
-        of_chunks([a], meta={"unit": "a36d2f73", "n": "cd012c"},
-                  vlmeta={"history": "93a46d61646501c0", "long": "da07d0" + "78" * 2000}),
+        "metalayers",
+        "frame",
+        in_a_file(with_layers),
+        of_chunks(
+            [a],
+            meta={"unit": "a36d2f73", "n": "cd012c"},
+            vlmeta={"history": "93a46d61646501c0", "long": "da07d0" + "78" * 2000},
+        ),
     )
 
     def filled(path: str) -> None:
@@ -216,12 +229,16 @@ def frames(writer: Any) -> Iterator[Made]:  # noqa: ANN401 - either of two modul
         done(schunk)
 
     yield (
-        "zeros-among-others", "frame", in_a_file(specials),
+        "zeros-among-others",
+        "frame",
+        in_a_file(specials),
         of_chunks([a, bytes(800), bytes(800), bytes(800)]),
     )
     sizes = [a, short, ramp(4000, 2), b]
     yield (
-        "sizes-vary", "frame", in_a_file(lambda p: done(appended(make(p, -1), sizes))),
+        "sizes-vary",
+        "frame",
+        in_a_file(lambda p: done(appended(make(p, -1), sizes))),
         of_chunks(sizes),
     )
 
@@ -241,9 +258,7 @@ def our_chunks() -> Iterator[Made]:
     for codec in range(6):
         if codec != 3:  # noqa: PLR2004 - Snappy, of Blosc 1 only
             ways = _engine.EncodeParams(codec=codec, typesize=8, blocksize=1600)
-            yield f"codec-{codec}", "chunk", _engine.compress(floats(500), ways), holds(
-                floats(500), 8
-            )
+            yield f"codec-{codec}", "chunk", _engine.compress(floats(500), ways), holds(floats(500), 8)
 
 
 def main() -> None:
@@ -251,8 +266,7 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     if blosc2.__version__ != PEER or superchunk.__version__ != OURS:
         raise SystemExit(
-            f"expected blosc2 {PEER} and superchunk {OURS},"
-            f" found {blosc2.__version__} and {superchunk.__version__}"
+            f"expected blosc2 {PEER} and superchunk {OURS}, found {blosc2.__version__} and {superchunk.__version__}"
         )
     manifest = HERE / "manifest.json"
     entries = json.loads(manifest.read_text()) if manifest.exists() else []
@@ -263,9 +277,7 @@ def main() -> None:
         name = f"{writer}-{feature}.{'chunk' if kind == 'chunk' else 'b2frame'}"
         if name not in known:
             (HERE / name).write_bytes(content)
-            entries.append(
-                {"file": name, "kind": kind, "file_sha256": sha256(content), **expected}
-            )
+            entries.append({"file": name, "kind": kind, "file_sha256": sha256(content), **expected})
     manifest.write_text(json.dumps(entries, indent=1) + "\n")
 
 
