@@ -113,42 +113,7 @@ MAKERS = {
 
 def content(kind: str, nbytes: int, seed: int) -> bytes:
     """Return `nbytes` bytes of a kind."""
-<<<<<<< HEAD
-    rng = np.random.default_rng(seed)
-    match kind:
-        case "random":
-            return rng.bytes(nbytes)
-        case "zeros":
-            return bytes(nbytes)
-        case "run":
-            return bytes([seed % 255 + 1]) * nbytes
-        case "ramp":
-            return np.arange(seed, seed + nbytes // 4 + 1, dtype="<i4").tobytes()[:nbytes]
-        case "walk":
-            steps = rng.integers(-9, 10, nbytes // 8 + 1).cumsum()
-            return (steps * 0.25).astype("<f8").tobytes()[:nbytes]
-        case "text":
-            words = [b"chunk ", b"block ", b"frame ", b"stream ", b"filter\n", b"codec, "]
-            picked = rng.integers(0, len(words), nbytes // 6 + 1)
-            return b"".join(words[i] for i in picked)[:nbytes]
-        case "planes":  # items whose low byte is noise and whose other bytes hardly change
-            items = np.cumsum(rng.integers(0, 300, nbytes // 4 + 1)).astype("<u4")
-            return items.tobytes()[:nbytes]
-        case "blocky":  # blocks of zeros, runs, noise: every kind of stream in one chunk
-            pieces = []
-            for _ in range(nbytes // 512 + 1):
-                what = rng.integers(0, 4)
-                pieces.append([bytes(512), bytes([7]) * 512, rng.bytes(512), bytes(range(256)) * 2][what])
-            return b"".join(pieces)[:nbytes]
-        case "sparse":
-            sparse = np.zeros(nbytes, "u1")
-            where = rng.integers(0, max(nbytes, 1), nbytes // 50)
-            sparse[where] = rng.integers(1, 256, where.size)
-            return sparse.tobytes()
-    raise ValueError(f"kind: expected one of {KINDS}, got {kind!r}")
-=======
     return MAKERS[kind](np.random.default_rng(seed), nbytes)
->>>>>>> proof
 
 
 def sizes(most: int) -> st.SearchStrategy[int]:
