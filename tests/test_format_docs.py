@@ -90,9 +90,7 @@ def describe(raw: bytes) -> Any:  # noqa: ANN401 - the engine's own class
 
 
 def test_fields_of_the_chunk_header_are_those_of_the_reference() -> None:
-    fields = {
-        row["Field"]: (int(row["Offset"]), int(row["Size"])) for row in tables()["chunk header"]
-    }
+    fields = {row["Field"]: (int(row["Offset"]), int(row["Size"])) for row in tables()["chunk header"]}
     assert fields == dict(header.FIELDS)
 
 
@@ -207,9 +205,7 @@ def test_limits_of_a_chunk_are_those_of_the_reference_and_the_parameters() -> No
     assert limits["maximum streams by rule"] == blocks.BLOSC1_MAX_SPLITS
 
 
-@pytest.mark.parametrize(
-    ("field", "limit"), [("nbytes", "maximum nbytes"), ("blocksize", "maximum blocksize")]
-)
+@pytest.mark.parametrize(("field", "limit"), [("nbytes", "maximum nbytes"), ("blocksize", "maximum blocksize")])
 def test_engine_and_reference_stop_at_the_limit_of_the_page(field: str, limit: str) -> None:
     most = numbers("chunk limits", "Name", "Value")[limit]
     sound = {"flags": 0x05, "nbytes": most, "blocksize": 100, field: most}
@@ -318,9 +314,7 @@ def test_quantities_of_blosclz_are_those_of_the_reference() -> None:
     literals = bytes([run - 1]) + bytes(range(run))
     assert blosclz.decompress(literals, run) == bytes(range(run))
     match = literals + bytes([1 << 5, 0, 0, 7])
-    assert blosclz.decompress(match, run + shortest + 1) == (
-        bytes(range(run)) + bytes([run - 1]) * shortest + b"\7"
-    )
+    assert blosclz.decompress(match, run + shortest + 1) == (bytes(range(run)) + bytes([run - 1]) * shortest + b"\7")
     long = literals + bytes([7 << 5, 255, 1, 0, 0, 7])
     assert len(blosclz.decompress(long, run + quantities["long match"] + 256 + 1)) == run + 266
 

@@ -416,7 +416,17 @@ def test_an_empty_file_may_be_replaced_by_a_new_frame(path: Path) -> None:
         {"data": np.arange(10)[::2]},
         {"dparams": {"threads": 3}},
     ],
-    ids=str,
+    ids=[
+        "clevel out of range",
+        "no such field",
+        "no such codec",
+        "no dictionary",
+        "chunksize",
+        "meta name",
+        "meta value",
+        "strided",
+        "dparams",
+    ],
 )
 def test_the_old_file_stays_when_an_argument_of_the_new_one_is_wrong(wrong: dict[str, Any], path: Path) -> None:
     SChunk(800, ITEMS, urlpath=path).close()

@@ -45,9 +45,7 @@ def extended(
     blosc2_flags: int = 0,
 ) -> bytes:
     """Return a chunk with a 32-byte header in front of `body`; by default one stream per block."""
-    front = struct.pack(
-        "<BBBBiii", version, 1, flags, typesize, nbytes, blocksize or nbytes or 1, 32 + len(body)
-    )
+    front = struct.pack("<BBBBiii", version, 1, flags, typesize, nbytes, blocksize or nbytes or 1, 32 + len(body))
     back = bytes([udcodec, 0]) + filters_meta + bytes([flags2, blosc2_flags])
     return front + filters + back + body
 
@@ -210,9 +208,7 @@ def test_range_outside_the_content_is_a_wrong_argument(start: int, stop: int) ->
         (31, b"\x08", "blosc2_flags at byte 31: expected no lazy mark"),
     ],
 )
-def test_header_that_breaks_the_format_names_field_and_byte(
-    offset: int, replacement: bytes, message: str
-) -> None:
+def test_header_that_breaks_the_format_names_field_and_byte(offset: int, replacement: bytes, message: str) -> None:
     chunk = bytearray(extended(bytes(40), 40, flags=0x07))
     chunk[offset : offset + len(replacement)] = replacement
     with pytest.raises(FormatError) as caught:
@@ -510,9 +506,7 @@ def test_zstd_takes_any_sequence_of_frames_and_nothing_else() -> None:
 
 def test_zstd_frame_of_another_dictionary_is_refused() -> None:
     plain = b"abcd" * 50
-    lines: list[bytes | bytearray | memoryview] = [
-        b"%d apples and %d pears" % (i, i * i) for i in range(2000)
-    ]
+    lines: list[bytes | bytearray | memoryview] = [b"%d apples and %d pears" % (i, i * i) for i in range(2000)]
     trained = zstandard.train_dictionary(1024, lines, dict_id=40_001)
     other = zstandard.train_dictionary(1024, lines, dict_id=40_002)
     payload = zstandard.ZstdCompressor(dict_data=trained).compress(plain)

@@ -165,9 +165,7 @@ def test_dictionary_is_there_where_it_was_asked_for(codec: str) -> None:
     typesize=st.sampled_from([1, 4, 7]),
 )
 @settings(max_examples=60, deadline=None)
-def test_variable_length_blocks_of_the_peer_come_out_one_by_one(
-    blocks: list[bytes], codec: str, typesize: int
-) -> None:
+def test_variable_length_blocks_of_the_peer_come_out_one_by_one(blocks: list[bytes], codec: str, typesize: int) -> None:
     chunk = blosc2.blosc2_ext.vlcompress(
         blocks,
         codec=blosc2.Codec(CODECS[codec]),

@@ -42,7 +42,8 @@ fn place<'a, 'd>(asked: &'a [Asked], mut dst: &'d mut [u8], clear: bool) -> PyRe
     let mut requests = Vec::with_capacity(asked.len());
     for one in asked {
         let room = done + dst.len();
-        let Some(gap) = one.at.checked_sub(done).filter(|gap| gap + one.length <= dst.len()) else {
+        let end = one.at.checked_add(one.length).filter(|&end| end <= room);
+        let Some(gap) = end.and(one.at.checked_sub(done)) else {
             return Err(PyValueError::new_err(format!(
                 "at: expected ascending places within the destination's {room} bytes, got {} bytes at {}",
                 one.length, one.at

@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use superchunk_engine::cpu::Isa;
-use superchunk_engine::filters::{self, Pipeline, Scratch};
+use superchunk_engine::filters::{self, BitshuffleRule, Pipeline, Scratch};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let length = std::env::args().nth(1).map_or(Ok(128 << 10), |text| text.parse())?;

@@ -192,6 +192,7 @@ mod tests {
             splitmode: 1,
             filters: [0, 0, 0, 0, 0, 1],
             filters_meta: [0; 6],
+            blosc1: false,
             use_dict: false,
             nthreads: 1,
         };

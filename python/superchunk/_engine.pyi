@@ -101,9 +101,7 @@ def compress(data: Buffer, params: EncodeParams) -> bytes:
 def compress_vlblocks(blocks: Sequence[Buffer], params: EncodeParams) -> bytes:
     """Return a chunk with variable-length blocks, one for each non-empty buffer."""
 
-def special_chunk(
-    kind: int, nbytes: int, typesize: int, value: Buffer | None = None, blocksize: int = 0
-) -> bytes:
+def special_chunk(kind: int, nbytes: int, typesize: int, value: Buffer | None = None, blocksize: int = 0) -> bytes:
     """Return a chunk of one special value (kind 1 to 4, `value` only for 3)."""
 
 def describe(source: Source) -> ChunkInfo:

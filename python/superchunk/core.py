@@ -471,10 +471,12 @@ def set_releasegil(gilstate: bool) -> bool:  # noqa: FBT001  (positional for use
 def free_resources() -> None:
     """Give back what is kept between calls only to save time.
 
-    The engine keeps scratch of a few blocks for each worker; parameters prepared
-    for `compress` are dropped.
+    The engine's threads end, and with them their scratch space of a few blocks
+    each; parameters prepared for `compress` are dropped. Later calls make both
+    anew.
     """
     _params_of_compress.cache_clear()
+    _engine.free_threads()
 
 
 def detect_number_of_cores() -> int:

@@ -113,8 +113,11 @@ class UnsupportedError(SuperchunkError, NotImplementedError, ValueError):
         self.name = name
 
 
-class StorageError(SuperchunkError, OSError):
-    """Reading or writing the bytes of a container failed."""
+class StorageError(OSError, SuperchunkError):
+    """Reading or writing the bytes of a container failed.
+
+    `OSError` comes first, for it is the one that fills `errno`, `strerror` and `filename`.
+    """
 
 
 class ReadOnlyError(SuperchunkError, ValueError):

@@ -11,7 +11,7 @@
 //! does and picks a version by [`Isa`](crate::cpu::Isa), `scalar.rs` is complete by itself and the oracle of the
 //! others. Filters that need the shape of an array are not built in; a [`UserFilter`] may bring them.
 //!
-//! Source: `docs/format/chunk.md`, sections 8 and 12.
+//! Source: docs/format/filters.md; docs/format/chunk.md, section "Validation".
 
 mod bitshuffle;
 mod bytedelta;

@@ -19,11 +19,7 @@ __all__ = ["FileBytes", "storage_error"]
 
 def storage_error(error: OSError, path: str) -> StorageError:
     """Return `error` as a `StorageError` about `path`, errno kept."""
-    named = StorageError(f"{path}: {error.strerror or error}")
-    named.errno = error.errno
-    named.strerror = error.strerror or str(error)
-    named.filename = path
-    return named
+    return StorageError(error.errno or 0, error.strerror or str(error), path)
 
 
 class FileBytes:

@@ -11,7 +11,7 @@
 //! Items are taken in eights; the bytes of the others, and those that do not fill an item, are copied to where
 //! they were. The byte planes exist only a tile at a time, in a small buffer.
 //!
-//! Source: `docs/format/chunk.md`, section 8.3.
+//! Source: docs/format/filters.md, section "Bitshuffle".
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

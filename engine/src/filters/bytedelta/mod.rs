@@ -9,7 +9,7 @@
 //! Bytes after the last whole plane are copied. The old version of the filter (id 34) restarted in every plane
 //! after the last whole 16 bytes, and is only read.
 //!
-//! Source: `docs/format/chunk.md`, section 8.7.
+//! Source: docs/format/filters.md, section "Bytedelta".
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -8,7 +8,7 @@
 //! i counts words of [`word_width`] bytes; bytes that do not fill a word are copied. A reader XORs blocks after
 //! the first with block 0 *as it decodes it*, so that is what a writer must pass as reference.
 //!
-//! Source: `docs/format/chunk.md`, section 8.4.
+//! Source: docs/format/filters.md, section "Delta".
 
 mod scalar;
 

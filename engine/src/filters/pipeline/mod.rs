@@ -3,7 +3,7 @@
 //! Slots that do nothing are left out when the pipeline is made. The steps go to and fro between buffers, never
 //! in place, so the caller's block stays as it is.
 //!
-//! Source: `docs/format/chunk.md`, sections 8.1 and 12 (rules 24, 25 and 28).
+//! Source: docs/format/filters.md; docs/format/chunk.md, section "Validation".
 
 use std::borrow::Cow;
 

@@ -7,7 +7,7 @@
 //!
 //! Bytes that do not fill an item are copied to where they were.
 //!
-//! Source: `docs/format/chunk.md`, section 8.2.
+//! Source: docs/format/filters.md, section "Shuffle".
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;

@@ -4,7 +4,7 @@
 //! INT_TRUNC), or minus the number of bits to clear. At least one bit is always kept. Bytes that do not fill an
 //! item are copied.
 //!
-//! Source: `docs/format/chunk.md`, sections 8.5 and 8.6.
+//! Source: docs/format/filters.md, sections "Truncated precision" and "Integer truncation".
 
 use crate::error::{Error, Result};
 

@@ -91,9 +91,7 @@ def read_body(chunk: bytes, header: Header, itemsize: int | None) -> Body:
     nblocks = header.blocksize if header.vlblocks else -(-header.nbytes // blocksize)
     table_end = header.header_len + INT32 * nblocks
     if table_end > header.cbytes:
-        raise TruncatedError(
-            "bstarts", at=header.header_len, needed=INT32 * nblocks, got=_left(chunk, header)
-        )
+        raise TruncatedError("bstarts", at=header.header_len, needed=INT32 * nblocks, got=_left(chunk, header))
     dictionary, data_start = _read_dictionary(chunk, header, table_end)
     nstreams = 1 if header.vlblocks else _count_streams(chunk, header, blocksize, nblocks)
     if not header.vlblocks and (blocksize % nstreams or blocksize < nstreams):

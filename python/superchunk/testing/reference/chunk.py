@@ -83,9 +83,7 @@ def decode_range(chunk: bytes, start: int, stop: int, itemsize: int | None = Non
     """
     header = Header.from_bytes(chunk)
     if not 0 <= start <= stop <= header.nbytes:
-        raise ValueError(
-            f"start, stop: expected 0 <= start <= stop <= {header.nbytes}, got {start}, {stop}"
-        )
+        raise ValueError(f"start, stop: expected 0 <= start <= stop <= {header.nbytes}, got {start}, {stop}")
     return _decode_span(chunk, header, start, stop, itemsize)
 
 
@@ -116,9 +114,7 @@ def decode_vlblocks(chunk: bytes) -> list[bytes]:
     return [plain for _at, plain in _plain_blocks(body, 0, header.nbytes, None)]
 
 
-def _decode_span(
-    chunk: bytes, header: Header, start: int, stop: int, itemsize: int | None
-) -> bytes:
+def _decode_span(chunk: bytes, header: Header, start: int, stop: int, itemsize: int | None) -> bytes:
     """Return bytes `start` to `stop` of the content, known to lie within it."""
     if header.special:
         return decode_special(chunk, header, start, stop)
@@ -137,14 +133,11 @@ def _decode_span(
     check_filters(header)
     body = read_body(chunk, header, itemsize)
     return b"".join(
-        plain[max(0, start - at) : max(0, stop - at)]
-        for at, plain in _plain_blocks(body, start, stop, itemsize)
+        plain[max(0, start - at) : max(0, stop - at)] for at, plain in _plain_blocks(body, start, stop, itemsize)
     )
 
 
-def _plain_blocks(
-    body: Body, start: int, stop: int, itemsize: int | None
-) -> Iterator[tuple[int, bytes]]:
+def _plain_blocks(body: Body, start: int, stop: int, itemsize: int | None) -> Iterator[tuple[int, bytes]]:
     """Yield the blocks that meet bytes `start` to `stop`, each with the byte it begins at."""
     header = body.header
     reference: bytes | None = None

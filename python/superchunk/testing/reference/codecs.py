@@ -131,9 +131,7 @@ def decode_stream(src: bytes, size: int, *, codec_format: int, dictionary: bytes
     except StreamError as error:
         raise FormatError(f"{name} stream", at=at, expected=f"{size} bytes", found=error) from error
     if len(plain) != size:
-        raise FormatError(
-            f"{name} stream", at=at, expected=f"{size} bytes", found=f"{len(plain)} bytes"
-        )
+        raise FormatError(f"{name} stream", at=at, expected=f"{size} bytes", found=f"{len(plain)} bytes")
     return plain
 
 

@@ -69,9 +69,7 @@ def check_filters(header: Header) -> None:
             raise UnsupportedError("filter", ident, names.get(ident, "unknown"))
 
 
-def undo_filters(
-    block: bytes, header: Header, reference: bytes | None, itemsize: int | None
-) -> bytes:
+def undo_filters(block: bytes, header: Header, reference: bytes | None, itemsize: int | None) -> bytes:
     """Return the plain bytes of a filtered block.
 
     Parameters

@@ -180,9 +180,7 @@ class Header:
         """
         if len(chunk) < SHORT_HEADER:
             raise TruncatedError("chunk header", at=0, needed=SHORT_HEADER, got=len(chunk))
-        version, _versionlz, flags, typesize, nbytes, blocksize, cbytes = struct.unpack_from(
-            "<BBBBiii", chunk
-        )
+        version, _versionlz, flags, typesize, nbytes, blocksize, cbytes = struct.unpack_from("<BBBBiii", chunk)
         if flags & FLAGS_EXTENDED == FLAGS_EXTENDED:
             if len(chunk) < EXTENDED_HEADER:
                 raise TruncatedError("chunk header", at=0, needed=EXTENDED_HEADER, got=len(chunk))
@@ -279,9 +277,7 @@ class Header:
         if self.typesize == 0:
             raise FormatError("typesize", at=_offset("typesize"), expected="1 to 255", found=0)
         if not 0 <= self.nbytes <= MAX_NBYTES:
-            raise FormatError(
-                "nbytes", at=_offset("nbytes"), expected=f"0 to {MAX_NBYTES}", found=self.nbytes
-            )
+            raise FormatError("nbytes", at=_offset("nbytes"), expected=f"0 to {MAX_NBYTES}", found=self.nbytes)
         if not 1 <= self.blocksize <= MAX_BLOCKSIZE:
             raise FormatError(
                 "blocksize",

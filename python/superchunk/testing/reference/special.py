@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
     from superchunk.testing.reference.header import Header
 
-NAN: Final[Mapping[int, bytes]] = MappingProxyType(
-    {4: bytes.fromhex("0000C07F"), 8: bytes.fromhex("000000000000F87F")}
-)
+NAN: Final[Mapping[int, bytes]] = MappingProxyType({4: bytes.fromhex("0000C07F"), 8: bytes.fromhex("000000000000F87F")})
 """The one bit pattern of NaN by item size in bytes: positive and quiet."""
 
 
