@@ -165,11 +165,11 @@ def _zlib(src: bytes, size: int, _dictionary: bytes, /) -> bytes:
 
 def _zstd(src: bytes, size: int, dictionary: bytes, /) -> bytes:
     """Decode all frames of a Zstandard stream, skippable ones included."""
-    shared = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-    decoder = zstandard.ZstdDecompressor(dict_data=shared)
     plain = b""
     at = 0
     try:
+        shared = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+        decoder = zstandard.ZstdDecompressor(dict_data=shared)
         while at < len(src):
             if src[at + 1 : at + 4] == ZSTD_SKIPPABLE and src[at] >> 4 == 5:  # noqa: PLR2004 - 0x5?
                 at += 8 + int.from_bytes(src[at + 4 : at + 8], "little")

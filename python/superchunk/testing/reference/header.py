@@ -189,14 +189,14 @@ class Header:
             udcodec, codec_meta = chunk[22], chunk[23]
             filters_meta = tuple(chunk[24:30])
             flags2, blosc2_flags = chunk[30], chunk[31]
+            if version == VERSION_ALPHA:  # its writers had five slots
+                filters = (*filters[:5], FILTER_NONE)
+                filters_meta = (*filters_meta[:5], 0)
         else:
             header_len = SHORT_HEADER
             filters = _filters_of_short_header(flags)
             udcodec, codec_meta, flags2, blosc2_flags = 0, 0, 0, 0
             filters_meta = (0,) * FILTER_SLOTS
-        if version == VERSION_ALPHA:  # its writers had five slots
-            filters = (*filters[:5], FILTER_NONE)
-            filters_meta = (*filters_meta[:5], 0)
         if version < VERSION_STABLE:  # its writers had no such byte
             flags2 = 0
         header = cls(
