@@ -13,24 +13,50 @@ use libdeflater::{DecompressionError, Decompressor};
 /// The library's version; it cannot be asked for it.
 pub(super) const LIBDEFLATE_VERSION: &str = "1.26";
 
+/// Deflate with a window of 32 KiB.
+const METHOD: u8 = 0x78;
+/// Bytes of the wrapper before the deflate stream.
+const HEADER: usize = 2;
+/// Bytes of the wrapper behind it.
+const CHECKSUM: usize = 4;
+
 /// An encoder with its context.
 ///
-/// zlib-rs writes what zlib-ng does at the same level, so sizes are those that users of Blosc2 know.
-pub(super) struct Encoder(Compress);
+/// zlib-rs writes what zlib-ng does at the same level, so sizes are those that users of Blosc2 know. The
+/// wrapper is put around it here, because the checksum of libdeflate takes a fraction of the time.
+pub(super) struct Encoder {
+    deflate: Compress,
+    header: [u8; HEADER],
+}
 
 impl Encoder {
     /// Makes an encoder for `clevel` 1..9.
     pub(super) fn new(clevel: u8) -> Self {
-        Self(Compress::new(Compression::new(clevel.min(9).into()), true))
+        let clevel = clevel.min(9);
+        // The level's class, and what makes the two bytes a multiple of 31.
+        let class = match clevel {
+            0 | 1 => 0,
+            2..=5 => 0x40,
+            6 => 0x80,
+            _ => 0xC0,
+        };
+        let check = 31 - (u16::from(METHOD) * 256 + class) % 31;
+        let flags = u8::try_from(class + check).unwrap_or(1);
+        Self { deflate: Compress::new(Compression::new(clevel.into()), false), header: [METHOD, flags] }
     }
 
     /// Compresses, or `None` if the result does not fit.
     pub(super) fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        self.0.reset();
-        match self.0.compress(src, dst, FlushCompress::Finish) {
-            Ok(Status::StreamEnd) => usize::try_from(self.0.total_out()).ok(),
-            _ => None,
-        }
+        let (header, rest) = dst.split_at_mut_checked(HEADER)?;
+        let room = rest.len().checked_sub(CHECKSUM)?;
+        self.deflate.reset();
+        let Ok(Status::StreamEnd) = self.deflate.compress(src, &mut rest[..room], FlushCompress::Finish) else {
+            return None;
+        };
+        let length = usize::try_from(self.deflate.total_out()).ok()?;
+        header.copy_from_slice(&self.header);
+        rest.get_mut(length..length + CHECKSUM)?.copy_from_slice(&libdeflater::adler32(src).to_be_bytes());
+        Some(HEADER + length + CHECKSUM)
     }
 }
 
