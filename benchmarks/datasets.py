@@ -24,7 +24,7 @@ def climate(nbytes: int) -> NDArray[np.float32]:
     import iris_sample_data
 
     root = Path(iris_sample_data.path)
-    fields = []
+    fields: list[NDArray[np.float32]] = []
     for path in sorted(root.glob("*.nc")):
         try:
             with h5netcdf.File(path, "r") as file:

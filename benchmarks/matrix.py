@@ -100,16 +100,15 @@ def rounds(ours: Callable[[], Any], theirs: Callable[[], Any], effort: Effort) -
 
 def cell(data: NDArray[Any], codec: str, filter_: str, *, clevel: int, nthreads: int, effort: Effort) -> Cell:
     """Measure one cell."""
-    common = {"clevel": clevel, "typesize": data.itemsize, "nthreads": nthreads}
-    ours_params = superchunk.CParams(
-        codec=superchunk.Codec[codec],
-        filters=[superchunk.Filter.NOFILTER] * 5 + [superchunk.Filter[filter_]],
-        **common,
-    )
-    theirs_params = blosc2.CParams(
-        codec=blosc2.Codec[codec],
-        filters=[blosc2.Filter.NOFILTER] * 5 + [blosc2.Filter[filter_]],
-        **common,
+    ours_params, theirs_params = (
+        package.CParams(
+            codec=package.Codec[codec],
+            filters=[package.Filter.NOFILTER] * 5 + [package.Filter[filter_]],
+            clevel=clevel,
+            typesize=data.itemsize,
+            nthreads=nthreads,
+        )
+        for package in (superchunk, blosc2)
     )
     ours_d, theirs_d = superchunk.DParams(nthreads=nthreads), blosc2.DParams(nthreads=nthreads)
     out = np.empty_like(data)

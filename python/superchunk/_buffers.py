@@ -33,7 +33,7 @@ def byte_view(data: AnyBuffer, name: str = "data") -> memoryview:
 
     """
     try:
-        view = memoryview(cast("Buffer", data))
+        view = memoryview(data)
     except ValueError:  # a NumPy dtype without a buffer format, such as dates
         return _bytes_of_array(data, name)
     if not view.c_contiguous:
