@@ -26,7 +26,13 @@ const CHECKSUM: usize = 4;
 /// wrapper is put around it here, because the checksum of libdeflate takes a fraction of the time.
 pub(super) struct Encoder {
     deflate: Compress,
+    clevel: u8,
     header: [u8; HEADER],
+}
+
+/// Makes a context that writes deflate without a wrapper.
+fn deflate(clevel: u8) -> Compress {
+    Compress::new(Compression::new(clevel.into()), false)
 }
 
 impl Encoder {
@@ -42,18 +48,22 @@ impl Encoder {
         };
         let check = 31 - (u16::from(METHOD) * 256 + class) % 31;
         let flags = u8::try_from(class + check).unwrap_or(1);
-        Self { deflate: Compress::new(Compression::new(clevel.into()), false), header: [METHOD, flags] }
+        Self { deflate: deflate(clevel), clevel, header: [METHOD, flags] }
     }
 
     /// Compresses, or `None` if the result does not fit.
     pub(super) fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let (header, rest) = dst.split_at_mut_checked(HEADER)?;
         let room = rest.len().checked_sub(CHECKSUM)?;
-        self.deflate.reset();
-        let Ok(Status::StreamEnd) = self.deflate.compress(src, &mut rest[..room], FlushCompress::Finish) else {
+        let outcome = self.deflate.compress(src, &mut rest[..room], FlushCompress::Finish);
+        let Ok(Status::StreamEnd) = outcome else {
+            // A context that did not get to its end cannot be used again: zlib-rs 0.6 keeps what it could not write
+            // through a reset, and later panics over it.
+            self.deflate = deflate(self.clevel);
             return None;
         };
         let length = usize::try_from(self.deflate.total_out()).ok()?;
+        self.deflate.reset();
         header.copy_from_slice(&self.header);
         rest.get_mut(length..length + CHECKSUM)?.copy_from_slice(&libdeflater::adler32(src).to_be_bytes());
         Some(HEADER + length + CHECKSUM)
