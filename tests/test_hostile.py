@@ -213,7 +213,6 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 """
 
 
-@pytest.mark.xfail(strict=True, reason="a part of a block takes memory for all of the block")
 def test_part_of_a_huge_block_of_zeros_takes_little_memory() -> None:
     command = [sys.executable, "-c", PART_OF_A_HUGE_BLOCK]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -212,16 +212,7 @@ fn read_piece(
         _ if dst.is_empty() => Ok(()),
         Piece::Plain(from) => chunk.copy_plain(from, dst),
         Piece::Block { nblock, len, .. } if dst.len() == len => chunk.decode_block(nblock, dst, worker, user),
-        Piece::Block { nblock, from, len } => {
-            let mut plain = std::mem::take(&mut worker.block);
-            let outcome = resize(&mut plain, len).and_then(|plain| {
-                chunk.decode_block(nblock, plain, worker, user)?;
-                dst.copy_from_slice(&plain[from..from + dst.len()]);
-                Ok(())
-            });
-            worker.block = plain;
-            outcome
-        }
+        Piece::Block { nblock, from, len } => chunk.decode_part(nblock, from, len, dst, worker, user),
     }
 }
 

@@ -15,6 +15,7 @@
 //! "Variable-length blocks", "Blosc1 chunks" and "Validation".
 
 mod block;
+mod part;
 mod streams;
 mod worker;
 

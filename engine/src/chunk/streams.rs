@@ -167,7 +167,7 @@ impl Chunk<'_> {
 }
 
 /// More plain bytes than one byte of a stream can stand for.
-fn max_expansion(format: CodecFormat) -> usize {
+pub(super) fn max_expansion(format: CodecFormat) -> usize {
     match format {
         CodecFormat::BloscLz | CodecFormat::Lz4 | CodecFormat::Snappy => 256,
         CodecFormat::Zlib => 1040,

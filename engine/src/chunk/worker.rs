@@ -7,11 +7,12 @@ use crate::filters::Scratch;
 /// What one thread keeps between blocks.
 #[derive(Default)]
 pub(crate) struct Worker {
-    pub(crate) decoder: Decoder,
-    pub(crate) filters: Scratch,
-    pub(crate) stage: Vec<u8>,
-    pub(crate) block: Vec<u8>,
+    pub(super) decoder: Decoder,
+    pub(super) filters: Scratch,
+    pub(super) stage: Vec<u8>,
+    pub(super) block: Vec<u8>,
     pub(super) input: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
 }
 
 impl Worker {
@@ -19,7 +20,7 @@ impl Worker {
     pub(crate) fn trim(&mut self) {
         const KEEP: usize = 16 * 1024 * 1024;
         self.filters.trim(KEEP);
-        for buffer in [&mut self.stage, &mut self.block, &mut self.input] {
+        for buffer in [&mut self.stage, &mut self.block, &mut self.input, &mut self.scratch] {
             if buffer.capacity() > KEEP {
                 *buffer = Vec::new();
             }

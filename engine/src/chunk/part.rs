@@ -1,0 +1,174 @@
+//! Decoding part of a block.
+//!
+//! ```text
+//! items wanted         first .. last
+//! stream of byte 0     ......|#####|......      decoded as far as `last`, kept from `first`
+//! stream of byte 1     ......|#####|......
+//! un-shuffled          the items wanted, and nothing else
+//! ```
+//!
+//! That needs the block to have no filter, or a shuffle alone with a stream for each byte of an item, as most
+//! chunks have. Other blocks are decoded whole and cut. Runs cost nothing here, however long they claim to be;
+//! a block that is given memory whole must have earned it.
+//!
+//! Source: docs/format/chunk.md, section "Partial reads".
+
+use super::streams::{Stream, Streams, max_expansion};
+use super::worker::{Worker, resize};
+use super::{Chunk, UNEARNED};
+use crate::cpu::Isa;
+use crate::error::{Error, Result};
+use crate::user::User;
+
+/// One stream of a block, and where it belongs.
+struct Placed<'a> {
+    stream: Stream<'a>,
+    nblock: usize,
+    nstream: usize,
+    /// Its plain length in bytes.
+    length: usize,
+    /// Its position in the chunk.
+    at: u64,
+}
+
+impl Chunk<'_> {
+    /// Decode bytes `from..from + dst.len()` of block `nblock`, which has `len` bytes.
+    pub(crate) fn decode_part(
+        &self,
+        nblock: usize,
+        from: usize,
+        len: usize,
+        dst: &mut [u8],
+        worker: &mut Worker,
+        user: Option<&dyn User>,
+    ) -> Result<()> {
+        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let large = dst.len() > len / 2 && len <= UNEARNED;
+        let nstreams = self.nstreams_of(nblock);
+        let built_in = user.is_none() && self.dict.is_none() && !self.header.vlblocks();
+        if built_in && !large {
+            if pipeline.backward_is_identity() {
+                return self.decode_plain_part(nblock, from, dst, worker);
+            }
+            if pipeline.only_shuffle() == Some(nstreams) && len.is_multiple_of(nstreams) {
+                return self.decode_shuffled_part(nblock, from, dst, worker);
+            }
+        }
+        if len > UNEARNED && !self.header.vlblocks() {
+            self.check_earned(nblock, len)?;
+        }
+        let mut plain = std::mem::take(&mut worker.block);
+        let outcome = resize(&mut plain, len).and_then(|plain| {
+            self.decode_block(nblock, plain, worker, user)?;
+            dst.copy_from_slice(&plain[from..from + dst.len()]);
+            Ok(())
+        });
+        worker.block = plain;
+        outcome
+    }
+
+    /// Hand each stream of a block to `each`.
+    fn each_stream(
+        &self,
+        nblock: usize,
+        worker: &mut Worker,
+        mut each: impl FnMut(&mut Worker, Placed<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut input = std::mem::take(&mut worker.input);
+        let outcome = (|| {
+            let (at, data) = self.block_data(nblock, &mut input)?;
+            let nstreams = self.nstreams_of(nblock);
+            let length = self.block_len(nblock) / nstreams;
+            let mut streams = Streams { data, at, nblock, format: self.format, from: 0 };
+            for nstream in 0..nstreams {
+                let at = at + streams.from as u64;
+                let stream = streams.next(length)?;
+                each(worker, Placed { stream, nblock, nstream, length, at })?;
+            }
+            Ok(())
+        })();
+        worker.input = input;
+        outcome
+    }
+
+    /// Write bytes `from..from + out.len()` of a stream.
+    fn decode_stream_part(&self, placed: &Placed<'_>, from: usize, out: &mut [u8], worker: &mut Worker) -> Result<()> {
+        let Placed { nblock, length, at, .. } = *placed;
+        match placed.stream {
+            Stream::Run(value) => out.fill(value),
+            Stream::Plain(bytes) => out.copy_from_slice(&bytes[from..from + out.len()]),
+            Stream::Coded(bytes) => {
+                let Some(format) = self.format else { return Ok(()) };
+                let fail = |reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason };
+                if length > UNEARNED && length / max_expansion(format) > bytes.len() {
+                    return Err(fail("too short for the length it claims"));
+                }
+                let Worker { decoder, block, scratch, .. } = worker;
+                let head = resize(block, from + out.len())?;
+                decoder.decode_prefix(format, bytes, head, length, scratch).map_err(fail)?;
+                out.copy_from_slice(&head[from..]);
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of a block without filters: of each stream, what overlaps.
+    fn decode_plain_part(&self, nblock: usize, from: usize, dst: &mut [u8], worker: &mut Worker) -> Result<()> {
+        let length = self.block_len(nblock) / self.nstreams_of(nblock);
+        let stop = from + dst.len();
+        self.each_stream(nblock, worker, |worker, placed| {
+            let begin = placed.nstream * length;
+            let (first, last) = (from.max(begin), stop.min(begin + length));
+            if first >= last {
+                return Ok(());
+            }
+            let out = &mut dst[first - from..last - from];
+            self.decode_stream_part(&placed, first - begin, out, worker)
+        })
+    }
+
+    /// A part of a shuffled block: the same items of each stream, un-shuffled.
+    fn decode_shuffled_part(&self, nblock: usize, from: usize, dst: &mut [u8], worker: &mut Worker) -> Result<()> {
+        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let width = self.nstreams_of(nblock);
+        let (first, last) = (from / width, (from + dst.len()).div_ceil(width));
+        let count = last - first;
+        let mut stage = std::mem::take(&mut worker.stage);
+        let outcome = resize(&mut stage, 2 * count * width).and_then(|room| {
+            let (planes, items) = room.split_at_mut(count * width);
+            self.each_stream(nblock, worker, |worker, placed| {
+                let out = &mut planes[placed.nstream * count..(placed.nstream + 1) * count];
+                self.decode_stream_part(&placed, first, out, worker)
+            })?;
+            pipeline.backward(Isa::detect(), planes, items, None, &mut worker.filters, None)?;
+            let skip = from - first * width;
+            dst.copy_from_slice(&items[skip..skip + dst.len()]);
+            Ok(())
+        });
+        worker.stage = stage;
+        outcome
+    }
+
+    /// Whether what is stored of a huge block can make up for a fair part of it.
+    fn check_earned(&self, nblock: usize, len: usize) -> Result<()> {
+        let mut earned = 0;
+        let mut worker = Worker::default();
+        self.each_stream(nblock, &mut worker, |_, placed| {
+            earned += match placed.stream {
+                Stream::Run(_) => 0,
+                Stream::Plain(bytes) => bytes.len(),
+                Stream::Coded(bytes) => bytes.len().saturating_mul(self.format.map_or(1, max_expansion)),
+            };
+            Ok(())
+        })?;
+        if earned < len / 16 {
+            return Err(Error::Field {
+                field: "blocksize",
+                at: 8,
+                expected: format!("blocks of at most {UNEARNED} bytes where nearly all of one is runs").into(),
+                found: self.header.blocksize.into(),
+            });
+        }
+        Ok(())
+    }
+}
