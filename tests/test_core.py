@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import superchunk
-from superchunk import Codec, CParams, DParams, Filter
+from superchunk import Codec, CParams, DParams, Filter, _engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -294,3 +294,23 @@ def test_damaged_chunks_give_our_errors_and_nothing_else(data: st.DataObject) ->
             pass
         except MemoryError:
             pytest.fail("a damaged size was believed")
+
+
+# Chunks of Blosc1
+
+
+@pytest.mark.parametrize("codec", superchunk.compressor_list())
+@pytest.mark.parametrize("choice", [Filter.NOFILTER, Filter.SHUFFLE, Filter.BITSHUFFLE])
+def test_chunks_of_blosc1_have_its_header_and_are_read_by_the_peer(codec: Codec, choice: Filter) -> None:
+    data = np.arange(20_000, dtype="i4").tobytes()
+    chunk = superchunk.compress_blosc1(data, typesize=4, filter=choice, codec=codec)
+    info = _engine.describe(chunk)
+    assert (info.version, info.header_len) == (2, 16)
+    assert superchunk.decompress(chunk) == data
+    assert blosc2.decompress(chunk) == data
+
+
+@pytest.mark.parametrize("choice", [Filter.DELTA, Filter.TRUNC_PREC, Filter.BYTEDELTA])
+def test_filters_that_blosc1_does_not_know_are_refused(choice: Filter) -> None:
+    with pytest.raises(ValueError, match="filters"):
+        superchunk.compress_blosc1(bytes(800), filter=choice)

@@ -47,6 +47,7 @@ __all__ = [
     "clib_info",
     "compress",
     "compress2",
+    "compress_blosc1",
     "compressor_list",
     "decompress",
     "decompress2",
@@ -177,6 +178,67 @@ def _params_of_compress(
             filters=[*[Filter.NOFILTER] * (NFILTERS - 1), last],
         )
     )
+
+
+def compress_blosc1(
+    src: AnyBuffer,
+    typesize: int = 8,
+    clevel: int = 5,
+    filter: Filter = Filter.SHUFFLE,  # noqa: A002  (as in `compress`)
+    codec: Codec = Codec.BLOSCLZ,
+) -> bytes:
+    """Compress a buffer into one chunk of Blosc1, for readers that know no other.
+
+    Such a chunk has a header of 16 bytes, and no special values or dictionaries.
+    `decompress` reads it like any other.
+
+    Parameters
+    ----------
+    src
+        A C-contiguous buffer of at most `MAX_BUFFERSIZE` bytes.
+    typesize
+        Bytes of an item, from 1; above 255 the chunk records 1.
+    clevel
+        0 to 9.
+    filter
+        NOFILTER, SHUFFLE or BITSHUFFLE.
+    codec
+        BLOSCLZ, LZ4, LZ4HC, ZLIB or ZSTD.
+
+    Returns
+    -------
+    bytes
+        The chunk: at most 16 bytes more than `src`.
+
+    Raises
+    ------
+    ValueError
+        `src` is not contiguous or too large, an argument is out of its range, or
+        Blosc1 does not know the filter.
+    UnsupportedError
+        `codec` is a plugin that is not built in.
+
+    Examples
+    --------
+    >>> chunk = compress_blosc1(b"0123456789" * 1000, typesize=1)
+    >>> chunk[0], decompress(chunk)[:12]
+    (2, b'012345678901')
+
+    Source: docs/format/chunk.md, section "Blosc1 chunks".
+
+    """
+    view = byte_view(src, "src")
+    check_buffersize(view.nbytes, "src")
+    params = _engine.EncodeParams(
+        codec=Codec(codec).value,
+        clevel=clevel,
+        typesize=typesize,
+        blocksize=_state.blocksize,
+        filters=bytes([*[0] * (NFILTERS - 1), Filter(filter).value]),
+        nthreads=default_nthreads(),
+        blosc1=True,
+    )
+    return _engine.compress(view, params)
 
 
 def _chunk_view(src: AnyBuffer, name: str = "src") -> memoryview:
