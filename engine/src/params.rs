@@ -177,15 +177,18 @@ impl EncodeParams {
         if nbytes < typesize {
             return 1;
         }
+        let thorough = matches!(self.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib | Codec::Zstd));
+        let quarters = [1, 2, 4, 8, 16, 16, 32, 32, 32, if thorough { 64 } else { 32 }][clevel];
+        let whole = 32 * KIB * (if thorough { 2 } else { 1 }) * quarters / 4;
         let blocksize = if self.options.blocksize > 0 {
             self.options.blocksize
         } else if clevel > 0 && self.splits(typesize, nbytes) {
             let stream = [0, 32, 32, 32, 64, 64, 64, 128, 256, 512][clevel] * KIB;
-            (stream * typesize).clamp(32 * KIB, 4 * KIB * KIB)
+            let split = (stream * typesize).clamp(32 * KIB, 4 * KIB * KIB);
+            // Zlib's blocks would be whole elsewhere: splitting must not make them smaller.
+            if self.compressor == Compressor::BuiltIn(Codec::Zlib) { split.max(whole) } else { split }
         } else if nbytes >= 32 * KIB {
-            let thorough = matches!(self.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib | Codec::Zstd));
-            let quarters = [1, 2, 4, 8, 16, 16, 32, 32, 32, if thorough { 64 } else { 32 }][clevel];
-            32 * KIB * (if thorough { 2 } else { 1 }) * quarters / 4
+            whole
         } else {
             nbytes
         };

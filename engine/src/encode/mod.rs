@@ -368,10 +368,11 @@ impl Job<'_> {
     }
 
     /// Bytes that a stream must save to be stored compressed. Deflate decodes noise at a tenth of the speed of
-    /// other data; where a block is split, noise fills streams of its own, which then are better off plain.
+    /// other data; where a block is split, noise fills streams of its own, which then are better off plain. From
+    /// level 6 on the caller has asked for size.
     fn least_gain(&self, length: usize) -> usize {
         let deflate = self.params.compressor == Compressor::BuiltIn(Codec::Zlib);
-        if deflate && self.nstreams > 1 { length / 32 } else { 0 }
+        if deflate && self.nstreams > 1 && self.params.options.clevel <= 5 { length / 32 } else { 0 }
     }
 
     /// Run the codec; None if the result does not fit into `out`.

@@ -1,0 +1,55 @@
+"""At the same level our chunks are no larger than those of C-Blosc2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import superchunk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+blosc2 = pytest.importorskip("blosc2", reason="the peer is not installed")
+
+SLACK = 1.001
+"""Codecs' own versions may differ by a few bytes."""
+
+
+def data(name: str) -> NDArray[Any]:
+    rng = np.random.default_rng(11)
+    match name:
+        case "steps of 4 bytes":
+            return np.cumsum(rng.integers(-50, 51, 80_000)).astype("i4")
+        case "steps of 2 bytes":
+            return np.cumsum(rng.integers(-3, 4, 160_000)).astype("i2")
+        case "waves":
+            t = np.arange(50_000) / 5000
+            return np.sin(t) + 0.3 * np.sin(7.1 * t) + rng.normal(scale=1e-9, size=t.size)
+        case "categories":
+            return np.repeat(rng.integers(0, 40, 5_000), rng.geometric(0.05, 5_000)).astype("i4")
+        case _:
+            words = rng.choice(np.array([b"alpha ", b"beta ", b"gamma\n", b"10", b"2024-"]), 60_000)
+            return np.frombuffer(b"".join(words.tolist()), dtype="u1")
+
+
+@pytest.mark.parametrize("name", ["steps of 4 bytes", "steps of 2 bytes", "waves", "categories", "text"])
+@pytest.mark.parametrize("codec", ["BLOSCLZ", "LZ4", "LZ4HC", "ZLIB", "ZSTD"])
+@pytest.mark.parametrize("filter_", ["NOFILTER", "SHUFFLE", "BITSHUFFLE"])
+def test_chunks_are_no_larger_than_the_peers_at_any_level(name: str, codec: str, filter_: str) -> None:
+    array = data(name)
+    for clevel in range(10):
+        ours, theirs = (
+            package.compress2(
+                array,
+                codec=package.Codec[codec],
+                clevel=clevel,
+                typesize=array.itemsize,
+                filters=[package.Filter.NOFILTER] * 5 + [package.Filter[filter_]],
+                nthreads=2,
+            )
+            for package in (superchunk, blosc2)
+        )
+        assert len(ours) <= len(theirs) * SLACK, f"level {clevel}"
