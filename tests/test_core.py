@@ -245,6 +245,12 @@ def test_the_block_size_that_is_set_rules_compress_only() -> None:
         superchunk.set_blocksize(-1)
 
 
+def test_a_block_size_that_is_no_integer_is_refused_at_once() -> None:
+    with pytest.raises(TypeError):
+        superchunk.set_blocksize(1.5)  # type: ignore[arg-type]  # the point of the test
+    assert superchunk.get_blocksize() == 0
+
+
 def test_set_releasegil_returns_the_previous_flag() -> None:
     assert superchunk.set_releasegil(True) is False
     assert superchunk.set_releasegil(False) is True

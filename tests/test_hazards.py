@@ -549,3 +549,33 @@ def test_importing_reads_no_environment_and_starts_nothing() -> None:
     environment = {**os.environ, "BLOSC_NTHREADS": "7", "BLOSC_CLEVEL": "0", "BLOSC_LOCKING": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+# Python objects.
+
+
+@pytest.mark.parametrize("dtype", [object, [("a", "i4"), ("b", object)]])
+def test_arrays_of_python_objects_are_neither_stored_nor_written_into(dtype: Any) -> None:  # noqa: ANN401
+    objects = np.zeros(4, dtype=dtype)
+    s = SChunk(800, ITEMS)
+    chunk = superchunk.compress2(ITEMS[:4])
+    calls: list[Callable[[], object]] = [
+        lambda: superchunk.compress(objects),
+        lambda: superchunk.compress2(objects),
+        lambda: superchunk.decompress(chunk, objects),
+        lambda: superchunk.decompress2(chunk, objects),
+        lambda: SChunk(data=objects),
+        lambda: s.append_data(objects),
+        lambda: s.get_slice(0, 2, objects),
+        lambda: s.decompress_chunk(0, objects),
+        lambda: next(s.iterchunks(object)),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError):
+            call()
+    assert objects.tolist() == np.zeros(4, dtype=dtype).tolist()
+
+
+def test_a_field_with_an_o_in_its_name_is_no_python_object() -> None:
+    items = np.zeros(4, dtype=[("O", "i4"), ("TO", "f8")])
+    assert SChunk(data=items)[:] == items.tobytes()

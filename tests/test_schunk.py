@@ -773,3 +773,10 @@ def test_the_reference_reads_files_of_every_kind_of_change(tmp_path: Path) -> No
     assert [theirs.decompress_chunk(i) for i in range(theirs.nchunks)] == chunks
     assert theirs[:] == expected
     assert theirs.vlmeta["k"] == "v"
+
+
+@pytest.mark.parametrize("mmap_mode", ["r", "r+", "c"])
+def test_an_mmap_mode_for_reading_needs_a_file_and_raises_both_kinds_of_error(mmap_mode: str, tmp_path: Path) -> None:
+    for kind in (RuntimeError, ValueError):
+        with pytest.raises(kind, match="does not exist"):
+            SChunk(urlpath=tmp_path / "absent", mmap_mode=mmap_mode)

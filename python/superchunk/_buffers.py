@@ -6,7 +6,8 @@ Source: the buffer protocol; NumPy dates and structured items have formats that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from superchunk.exceptions import ArgumentError
 from superchunk.params import MAX_BUFFERSIZE
@@ -20,6 +21,9 @@ AnyBuffer: TypeAlias = "Buffer | NDArray[Any]"
 
 __all__ = ["AnyBuffer", "byte_view", "check_buffersize", "writable_view"]
 
+_FIELD_NAME: Final = re.compile(":[^:]*:")
+"""A name in a buffer format such as ``T{i:a:O:b:}``."""
+
 
 def byte_view(data: AnyBuffer, name: str = "data") -> memoryview:
     """Return the bytes of `data`, without a copy.
@@ -27,7 +31,7 @@ def byte_view(data: AnyBuffer, name: str = "data") -> memoryview:
     Raises
     ------
     TypeError
-        `data` has no buffer.
+        `data` has no buffer, or its items are Python objects.
     ValueError
         `data` is not C-contiguous.
 
@@ -36,6 +40,8 @@ def byte_view(data: AnyBuffer, name: str = "data") -> memoryview:
         view = memoryview(data)
     except ValueError:  # a NumPy dtype without a buffer format, such as dates
         return _bytes_of_array(data, name)
+    if "O" in view.format:
+        _refuse_objects(view, name)
     if not view.c_contiguous:
         msg = f"{name}: expected a C-contiguous buffer, got strides {view.strides} for shape {view.shape}"
         raise ValueError(msg)
@@ -45,6 +51,13 @@ def byte_view(data: AnyBuffer, name: str = "data") -> memoryview:
         return view.cast("B")
     except (TypeError, ValueError):  # items with a format of several parts, or no items at all
         return _bytes_of_array(data, name)
+
+
+def _refuse_objects(view: memoryview, name: str) -> None:
+    """Raise TypeError when items hold Python objects, whose bytes are addresses in this process."""
+    if "O" in _FIELD_NAME.sub("", view.format):
+        msg = f"{name}: expected items of plain bytes, got Python objects (format {view.format!r})"
+        raise TypeError(msg)
 
 
 def _bytes_of_array(data: AnyBuffer, name: str) -> memoryview:

@@ -166,7 +166,7 @@ def open_handle(
         raise ValueError(msg)
     if offset < 0:
         msg = f"offset: expected 0 or more bytes, got {offset}"
-        raise ValueError(msg)
+        raise ArgumentError(msg)
     if not os.path.exists(path):  # noqa: PTH110  (a str all the way)
         msg = f"{path}: no such file"
         raise FileNotFoundError(msg)

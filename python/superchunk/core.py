@@ -10,6 +10,7 @@ Source: docs/format/chunk.md.
 from __future__ import annotations
 
 import functools
+import operator
 import struct
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, overload
@@ -509,14 +510,17 @@ def set_blocksize(blocksize: int = 0) -> None:
 
     Raises
     ------
+    TypeError
+        It is no integer.
     ValueError
         It is negative or over `MAX_BLOCKSIZE`.
 
     """
-    if not 0 <= blocksize <= MAX_BLOCKSIZE:
-        msg = f"blocksize: expected 0 to {MAX_BLOCKSIZE}, got {blocksize}"
+    checked = operator.index(blocksize)
+    if not 0 <= checked <= MAX_BLOCKSIZE:
+        msg = f"blocksize: expected 0 to {MAX_BLOCKSIZE}, got {checked}"
         raise ValueError(msg)
-    _state.blocksize = blocksize
+    _state.blocksize = checked
 
 
 def get_blocksize() -> int:

@@ -152,7 +152,7 @@ class SChunk(FunctionCalls):
             return
         if _mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
             msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
-            raise ValueError(msg)
+            raise ArgumentError(msg)
         compress = as_cparams(cparams, itemsize)
         step = _chunksize(chunksize, view, compress.typesize)
         layers = pack_meta(place.meta)
