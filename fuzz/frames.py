@@ -40,7 +40,7 @@ SUFFIXES = {".b2frame", ".b2nd"}
 LARGEST = 20_000
 """Bytes; larger frames are slow to fuzz and hold nothing else."""
 MOST_SECONDS = 5.0
-MOST_MEMORY = 512 * 1024 * 1024
+MOST_MEMORY = 256 * 1024 * 1024
 LARGEST_WHOLE = 1 << 22
 MOST_CHUNKS = 12
 EDGES = (0, 1, 2, 7, 31, 32, 87, 127, 128, 255, 2**15, 2**16 - 1, 2**24, 2**31 - 1, 2**31, 2**32 - 1)

@@ -134,6 +134,42 @@ def test_summary_says_sizes_and_ratio(tmp_path: Path) -> None:
     assert text.startswith(f"{tmp_path}/raw.b2frame: 97.66 KiB in 1 chunk, compressed to ")
 
 
+def test_force_replaces_only_regular_files(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(bytes(1000))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "regular file" in fail(1, "compress", tmp_path / "raw", "-o", pipe, "--force")
+    assert pipe.is_fifo()
+
+
+def test_force_never_replaces_the_input(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(bytes(1000))
+    (tmp_path / "link").symlink_to(tmp_path / "raw")
+    for target in ("raw", "link"):
+        assert "that is read" in fail(1, "compress", tmp_path / "raw", "-o", tmp_path / target, "--force")
+    assert (tmp_path / "raw").read_bytes() == bytes(1000)
+
+
+def test_force_keeps_links_and_permissions(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(bytes(1000))
+    private = tmp_path / "private"
+    private.write_bytes(b"old")
+    private.chmod(0o600)
+    (tmp_path / "link").symlink_to(private)
+    succeed("compress", tmp_path / "raw", "-o", tmp_path / "link", "--force")
+    assert (tmp_path / "link").is_symlink()
+    assert private.stat().st_mode & 0o777 == 0o600
+    with superchunk.open(private) as schunk:
+        assert schunk[:] == bytes(1000)
+
+
+def test_a_missing_directory_is_named_as_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(bytes(1000))
+    message = fail(1, "compress", tmp_path / "raw", "-o", tmp_path / "nowhere" / "out")
+    assert message.count(str(tmp_path / "nowhere")) == 2
+    assert ".part" not in message
+
+
 def test_an_existing_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(b"new" * 100)
     frame = tmp_path / "raw.b2frame"

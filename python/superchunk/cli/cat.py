@@ -88,7 +88,7 @@ def cat(
         start, stop = items.within(whole // itemsize)
         wanted = pieces(schunk, start * itemsize, stop * itemsize)
         if raw or target != STANDARD:
-            with open_output(target, force=force) as stream:
+            with open_output(target, force=force, source=frame) as stream:
                 stream.writelines(wanted)
             return
         pending = b""

@@ -25,6 +25,7 @@ FILTERS = {
     Filter.BITSHUFFLE: "the same with bits",
     Filter.DELTA: "XOR with the chunk's first block",
     Filter.TRUNC_PREC: "lossy: keeps META bits of a float's mantissa (negative: drops them)",
+    Filter.INT_TRUNC: "lossy: keeps META bits of an integer (negative: drops them)",
     Filter.BYTEDELTA: "differences within each byte stream; behind shuffle",
 }
 

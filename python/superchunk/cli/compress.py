@@ -102,7 +102,7 @@ def _write_frame(
     default="shuffle",
     show_default=True,
     help="What rearranges items before the codec, in order: shuffle, bitshuffle, bytedelta, delta, "
-    "trunc_prec:BITS (lossy), none.",
+    "trunc_prec:BITS and int_trunc:BITS (lossy), none.",
 )
 @click.option("--typesize", type=parse_size, metavar="BYTES", help="Bytes of an item.  [default: the dtype's, or 1]")
 @click.option(
@@ -158,7 +158,7 @@ def compress(
             dtype = source.header.dtype
         items = typesize or (dtype.itemsize if dtype is not None else 1) or 1
         with (
-            writing_aside(Path(target), force=force) as aside,
+            writing_aside(Path(target), force=force, source=file) as aside,
             output.progress(f"compress {file}", source.nbytes) as advance,
         ):
             written = _write_frame(

@@ -52,7 +52,7 @@ def decompress(
         header = None if raw else Layout.of(schunk).header
         name = target or _default_target(frame, npy=header is not None)
         with (
-            open_output(name, force=force) as stream,
+            open_output(name, force=force, source=frame) as stream,
             output.progress(f"decompress {frame}", schunk.nbytes) as advance,
         ):
             if header is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,8 +119,11 @@ class Input:
 
 
 @contextlib.contextmanager
-def writing_aside(target: Path, *, force: bool) -> Iterator[Path]:
+def writing_aside(target: Path, *, force: bool, source: str = STANDARD) -> Iterator[Path]:
     """Give a path to write to, which becomes `target` when the block ends well.
+
+    A link stays: the file that it names is replaced. A file that is replaced hands
+    on its permissions.
 
     Parameters
     ----------
@@ -127,24 +131,40 @@ def writing_aside(target: Path, *, force: bool) -> Iterator[Path]:
         The file to be.
     force
         Whether a file of that name may be replaced.
+    source
+        What is read meanwhile, which must be another file.
 
     Raises
     ------
     Failure
-        `target` exists and `force` is off.
+        `target` exists and `force` is off, is no regular file, or is the source; or
+        its directory is not there.
 
     """
     if not force and os.path.lexists(target):
         raise Failure(f"{target}: exists already; --force replaces it")
     if target.is_dir():
         raise Failure(f"{target}: is a directory")
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    final = Path(os.path.realpath(target))
+    if not final.parent.is_dir():
+        raise Failure(f"{target}: there is no directory {final.parent}")
+    mode = None
+    if final.exists():
+        status = final.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise Failure(f"{target}: is no regular file, so it is not replaced; - writes to standard output")
+        if source != STANDARD and os.path.samestat(status, Path(source).stat()):
+            raise Failure(f"{target}: is the file that is read")
+        mode = stat.S_IMODE(status.st_mode)
+    aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
     try:
         yield aside
+        if mode is not None:
+            aside.chmod(mode)
         if force:
-            aside.replace(target)
+            aside.replace(final)
         else:
-            _rename_without_replacing(aside, target)
+            _rename_without_replacing(aside, final)
     finally:
         aside.unlink(missing_ok=True)
 
@@ -162,11 +182,11 @@ def _rename_without_replacing(aside: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def open_output(name: str, *, force: bool) -> Iterator[BinaryIO]:
+def open_output(name: str, *, force: bool, source: str = STANDARD) -> Iterator[BinaryIO]:
     """Open standard output (``-``), or a file that gets its name when it is whole."""
     if name == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with writing_aside(Path(name), force=force) as aside, aside.open("xb") as stream:
+    with writing_aside(Path(name), force=force, source=source) as aside, aside.open("xb") as stream:
         yield stream

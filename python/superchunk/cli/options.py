@@ -206,11 +206,17 @@ def cparams_from(
         None for the library's default.
 
     """
-    return CParams(
-        codec=CODECS[codec.lower()],
-        clevel=level,
-        typesize=typesize,
-        nthreads=superchunk.nthreads if threads is None else threads,
-        filters=[choice.filter for choice in filters],
-        filters_meta=[choice.meta for choice in filters],
-    )
+    try:
+        cparams = CParams(
+            codec=CODECS[codec.lower()],
+            clevel=level,
+            typesize=typesize,
+            nthreads=superchunk.nthreads if threads is None else threads,
+            filters=[choice.filter for choice in filters],
+            filters_meta=[choice.meta for choice in filters],
+        )
+        # Which filters go together, and with which items, shows when they are used.
+        superchunk.compress2(b"", cparams=cparams)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return cparams

@@ -101,7 +101,10 @@ class FrameStore:
         final = os.path.realpath(name)
         folder, base = os.path.split(final)
         aside = os.path.join(folder, f".{base[:200]}.{secrets.token_hex(6)}.new")  # noqa: PTH118
-        file = FileBytes.create(aside)
+        try:
+            file = FileBytes.create(aside)
+        except StorageError as error:  # of the other name, which says nothing to the caller
+            raise StorageError(error.errno, error.strerror, name) from error
         try:
             file.pwrite(raw, 0)
             state = FrameState.load(file, 0)
