@@ -791,3 +791,56 @@ def test_block_size_is_whole_items_and_no_more_than_the_chunk(nbytes: int, way: 
     assert 1 <= blocksize <= max(nbytes, 1)
     if blocksize > way.typesize:
         assert blocksize % way.typesize == 0
+
+
+# What a review found
+
+
+def test_large_blocks_of_variable_length_come_back() -> None:
+    chunk = _engine.compress_vlblocks([bytes(70 << 20), b"end"], _engine.EncodeParams(codec=5, clevel=1))
+    assert len(chunk) < 20_000
+    assert [len(block) for block in _engine.read_vlblocks(chunk, nthreads=2)] == [70 << 20, 3]
+
+
+def test_blocks_of_variable_length_know_the_containers_item_size() -> None:
+    params = _engine.EncodeParams(codec=5, typesize=300, filters=bytes([0, 0, 0, 0, 1, 35]))
+    block = bytes(n % 251 for n in range(3000))
+    chunk = _engine.compress_vlblocks([block], params)
+    assert _engine.read_vlblocks(chunk, itemsize=300) == [block]
+
+
+def test_blosc1_has_no_blocks_of_variable_length() -> None:
+    with pytest.raises(ValueError, match="blosc1"):
+        _engine.compress_vlblocks([bytes(1000)], _engine.EncodeParams(blosc1=True))
+
+
+def test_a_lazy_chunk_shows_nothing_behind_the_chunk() -> None:
+    chunk = _engine.compress(b"12345678", _engine.EncodeParams(clevel=0))
+    assert b"SECRET" not in _engine.lazy_chunk(chunk + b"SECRET" * 10, 0, 0)
+
+
+def test_a_lazy_chunk_of_countless_blocks_is_refused(tmp_path: Path) -> None:
+    nbytes = 2_147_483_000
+    sizes = b"".join(n.to_bytes(4, "little") for n in (nbytes, 1, nbytes + 32))
+    file = tmp_path / "chunk"
+    file.write_bytes(bytes([5, 1, 7, 1]) + sizes + bytes(16))
+    with file.open("rb") as opened, pytest.raises(FormatError, match="blocksize"):
+        _engine.lazy_chunk((opened.fileno(), 0, nbytes + 32), 0, 0)
+
+
+def test_more_threads_than_cores_are_not_made_by_the_thousand() -> None:
+    data = bytes(range(256)) * 4000
+    params = _engine.EncodeParams(codec=1, blocksize=4096, nthreads=100_000)
+    assert _engine.decompress(_engine.compress(data, params), nthreads=100_000) == data
+
+
+def test_a_decoder_of_the_user_that_fails_is_an_error() -> None:
+    def store(src: memoryview, dst: memoryview, _meta: int) -> int:
+        dst[: len(src) // 2] = src[: len(src) // 2]
+        return len(src) // 2
+
+    for answer in (-1, "nonsense", 3):
+        hooks = _engine.Hooks({200: (store, lambda _src, _dst, _meta, answer=answer: answer)}, {})
+        chunk = _engine.compress(bytes(range(200)) * 5, _engine.EncodeParams(codec=200, typesize=1, hooks=hooks))
+        with pytest.raises((OverflowError, RuntimeError, TypeError)):
+            _engine.decompress(chunk, hooks=hooks)

@@ -136,8 +136,9 @@ pub(crate) fn fresh_bytes(
     // SAFETY: the object is a bytes object.
     let start = unsafe { ffi::PyBytes_AsString(object.as_ptr()) };
     #[expect(unsafe_code, reason = "the content of the new object is set through its pointer")]
-    // SAFETY: the object has `capacity` bytes, nobody else has seen it, and every caller of this function
-    // writes each byte that it declares to count before anything reads it.
+    // SAFETY: the object has `capacity` bytes and nobody else has seen it. Every caller writes each byte that it
+    // declares to count; a decoder may load bytes in words before it has written all of them, but keeps only those
+    // that it has written.
     let content = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), capacity) };
     let filled = fill(content)?.min(capacity);
     if filled == capacity {

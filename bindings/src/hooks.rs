@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 use superchunk_engine::Error;
@@ -64,9 +65,11 @@ impl<'h> Session<'h> {
             let view = PyMemoryView::from(output.as_any())?;
             let result = function.bind(py).call1((input, view, meta))?;
             let written = output.to_vec();
-            let common = written.len().min(dst.len());
-            dst[..common].copy_from_slice(&written[..common]);
-            Ok(result.extract().ok())
+            if written.len() != dst.len() {
+                return Err(PyValueError::new_err(format!("dst: expected {} bytes, got {}", dst.len(), written.len())));
+            }
+            dst.copy_from_slice(&written);
+            if what == "filter" || result.is_none() { Ok(None) } else { result.extract().map(Some) }
         });
         outcome.map_err(|raised| {
             let reason = raised.to_string().into();

@@ -117,6 +117,7 @@ fn look(asked: &[Asked], options: ReadOptions<'_>) -> Result<(), ReadError> {
     for (nrequest, one) in asked.iter().enumerate() {
         let opened = Chunk::open(one.held.source(), options.itemsize, options.user);
         let checked = opened.and_then(|chunk| {
+            chunk.check_claims()?;
             let end = one.start.saturating_add(one.length as u64);
             if end > u64::from(chunk.header.nbytes) {
                 return Err(Error::Argument {
@@ -151,7 +152,7 @@ pub(crate) fn decompress<'py>(
     let header = py.detach(|| lazy::describe(source)).map_err(fail)?;
     let total = header.nbytes as usize;
     if total > LOOK_FIRST {
-        py.detach(|| Chunk::open(source, options.itemsize, options.user).map(drop)).map_err(fail)?;
+        py.detach(|| Chunk::open(source, options.itemsize, options.user)?.check_claims()).map_err(fail)?;
     }
     fresh_bytes(py, total, |dst| {
         let requests = vec![Request { source, nbytes: None, start: 0, dst }];
@@ -162,14 +163,18 @@ pub(crate) fn decompress<'py>(
 
 /// Return the blocks of a chunk with variable-length blocks.
 #[pyfunction]
-#[pyo3(signature = (source, *, nthreads=1))]
+#[pyo3(signature = (source, *, nthreads=1, itemsize=0, hooks=None))]
 pub(crate) fn read_vlblocks<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
     nthreads: usize,
+    itemsize: usize,
+    hooks: Option<&Bound<'py, Hooks>>,
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let held = Held::get(source)?;
-    let blocks = py.detach(|| engine::read_vlblocks(held.source(), options(nthreads, 0, None)));
-    let blocks = blocks.map_err(|error| to_python(py, &error))?;
+    let session = hooks.map(|hooks| Session::new(hooks.get()));
+    let session = session.as_ref();
+    let blocks = py.detach(|| engine::read_vlblocks(held.source(), options(nthreads, itemsize, session)));
+    let blocks = blocks.map_err(|error| explain(py, session, &ReadError { nrequest: 0, error }))?;
     Ok(blocks.iter().map(|block| PyBytes::new(py, block)).collect())
 }

@@ -8,8 +8,8 @@
 //!
 //! Source: docs/format/chunk.md, section "Lazy chunks".
 
-use crate::chunk::{Chunk, first_bytes};
-use crate::error::Result;
+use crate::chunk::{Chunk, extend, first_bytes};
+use crate::error::{Error, Result};
 use crate::header::{Body, EXTENDED_HEADER_LENGTH, FLAG2_LAZY, Header};
 use crate::source::Source;
 
@@ -20,24 +20,34 @@ use crate::source::Source;
 ///
 /// As [`Chunk::open`].
 pub fn lazy_chunk(source: Source<'_>, nchunk: i32, offset: i64) -> Result<Vec<u8>> {
-    let chunk = Chunk::open(source, None, None)?;
+    let chunk = Chunk::open_table_of(source)?;
     let header = chunk.header;
     if matches!(header.body(), Body::Special(_) | Body::Empty) || !header.is_extended() {
-        let mut whole = vec![0; header.cbytes as usize];
-        match chunk.whole() {
-            Some(bytes) => whole.copy_from_slice(bytes),
-            None => source.read_all(0, &mut whole, "chunk")?,
-        }
-        return Ok(whole);
+        let (_, mut bytes) = first_bytes(source)?;
+        let cbytes = header.cbytes as usize;
+        extend(&mut bytes, source, cbytes, "chunk")?;
+        return Ok(bytes[..cbytes].to_vec());
     }
-    let (head, sizes) = chunk.lazy_parts();
-    let mut out = head.to_vec();
-    out.resize(EXTENDED_HEADER_LENGTH + 4 * chunk.nblocks, 0);
+    // A chunk stored plain has no table that would have shown that so many blocks can be there.
+    let length = EXTENDED_HEADER_LENGTH + 8 * chunk.nblocks + 12;
+    if 4 * chunk.nblocks > header.cbytes as usize {
+        return Err(Error::Field {
+            field: "blocksize",
+            at: 8,
+            expected: format!("blocks of at least 4 bytes in a lazy chunk of {} bytes", header.cbytes).into(),
+            found: header.blocksize.into(),
+        });
+    }
+    let mut out = Vec::new();
+    out.try_reserve_exact(length).map_err(|_| Error::OutOfMemory { needed: length as u64 })?;
+    out.extend_from_slice(&header.to_bytes());
     out[31] |= FLAG2_LAZY;
+    out.extend(chunk.table_bytes().flatten());
     out.extend_from_slice(&nchunk.to_le_bytes());
     out.extend_from_slice(&offset.to_le_bytes());
-    for size in sizes {
-        out.extend_from_slice(&u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes());
+    for nblock in 0..chunk.nblocks {
+        let size = u32::try_from(chunk.stored_len(nblock)).unwrap_or(u32::MAX);
+        out.extend_from_slice(&size.to_le_bytes());
     }
     Ok(out)
 }

@@ -5,14 +5,16 @@
 //! largest number asked for, and is built anew in a child after fork, whose copy of it has no
 //! threads.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
 struct Pool {
     pid: u32,
     helpers: usize,
+    /// Helpers that work for somebody.
+    busy: AtomicUsize,
     threads: rayon::ThreadPool,
 }
 
@@ -30,7 +32,7 @@ fn pool(helpers: usize) -> Option<Arc<Pool>> {
     }
     let threads =
         rayon::ThreadPoolBuilder::new().num_threads(helpers).thread_name(|n| format!("superchunk-{n}")).build().ok()?;
-    let fresh = Arc::new(Pool { pid, helpers, threads });
+    let fresh = Arc::new(Pool { pid, helpers, busy: AtomicUsize::new(0), threads });
     if let Some(old) = POOL.swap(Some(Arc::clone(&fresh)))
         && old.pid != pid
     {
@@ -54,6 +56,33 @@ pub fn free() {
     }
 }
 
+/// More threads than this only get into each other's way, whatever is asked for.
+fn most_threads() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| std::thread::available_parallelism().map_or(16, |cores| (4 * cores.get()).max(16)))
+}
+
+/// Helpers taken for one job. Only idle ones: a job that waited for those of another would take as long as that.
+struct Hired<'p> {
+    pool: &'p Pool,
+    count: usize,
+}
+
+impl<'p> Hired<'p> {
+    fn new(pool: &'p Pool, wanted: usize) -> Self {
+        let idle = pool.helpers.saturating_sub(pool.busy.fetch_add(wanted, Ordering::AcqRel));
+        let count = wanted.min(idle);
+        pool.busy.fetch_sub(wanted - count, Ordering::AcqRel);
+        Self { pool, count }
+    }
+}
+
+impl Drop for Hired<'_> {
+    fn drop(&mut self) {
+        self.pool.busy.fetch_sub(self.count, Ordering::AcqRel);
+    }
+}
+
 /// Run `work` on each task, with its number, on up to `nthreads` threads, the caller's being one.
 ///
 /// # Errors
@@ -65,8 +94,11 @@ where
     E: Send,
     F: Fn(usize, T) -> Result<(), E> + Sync,
 {
-    let helpers = nthreads.min(tasks.len()).saturating_sub(1);
-    let Some(pool) = (if helpers > 0 { pool(helpers) } else { None }) else {
+    let wanted = nthreads.min(tasks.len()).min(most_threads()).saturating_sub(1);
+    let pool = if wanted > 0 { pool(wanted) } else { None };
+    let hired = pool.as_ref().map(|pool| Hired::new(pool, wanted));
+    let helpers = hired.as_ref().map_or(0, |hired| hired.count);
+    let Some(pool) = pool.as_ref().filter(|_| helpers > 0) else {
         return tasks.into_iter().enumerate().try_for_each(|(n, task)| work(n, task));
     };
     let queue = Mutex::new(tasks.into_iter().enumerate());

@@ -81,12 +81,12 @@ enum Piece {
 ///
 /// # Errors
 ///
-/// The first failure, by request. Destinations may then hold anything.
+/// The first failure, by request, among those that ran. Destinations may then hold anything.
 pub fn read(requests: Vec<Request<'_, '_>>, options: ReadOptions<'_>) -> Result<(), ReadError> {
     let nthreads = if options.user.is_some() { 1 } else { options.nthreads.max(1) };
     let total: usize = requests.iter().map(|request| request.dst.len()).sum();
     let nthreads = if total <= SERIAL { 1 } else { nthreads };
-    if nthreads == 1 || requests.len() >= REQUESTS_PER_THREAD * nthreads {
+    if nthreads == 1 || requests.len() / REQUESTS_PER_THREAD >= nthreads {
         return pool::run(nthreads, requests, |nrequest, request| {
             read_one(request, options).map_err(|error| ReadError { nrequest, error })
         });
@@ -186,8 +186,11 @@ fn cut<'d>(
         Body::VlBlocks => {
             let mut begin = 0;
             for (nblock, len) in chunk.vl_lengths()?.into_iter().enumerate() {
+                if rest == 0 {
+                    break;
+                }
                 let end = begin + len;
-                if rest > 0 && at < end {
+                if at < end {
                     let from = at - begin;
                     let step = (len - from).min(rest);
                     give(Piece::Block { nblock, from, len }, step);

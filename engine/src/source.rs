@@ -33,8 +33,8 @@ impl Source<'_> {
         }
     }
 
-    /// Fill `buf` from byte `at` of the chunk; `what` names it in errors. Returns how many bytes
-    /// came, fewer than asked only at the end of the file.
+    /// Fill `buf` from byte `at` of the chunk. Returns how many bytes came, fewer than asked only at
+    /// the end of the file.
     ///
     /// # Errors
     ///

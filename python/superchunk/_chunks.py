@@ -543,7 +543,9 @@ class ChunkCalls:
         if not _engine.describe(source).vlblocks:
             msg = f"flags of chunk {nchunk}"
             raise FormatError(msg, at=30, expected="variable-length blocks", found="ordinary ones")
-        return _engine.read_vlblocks(source, nthreads=self._nthreads)
+        return _engine.read_vlblocks(
+            source, nthreads=self._nthreads, itemsize=self._typesize, hooks=hooks_for(self._user)
+        )
 
     def get_vlblock(self, nchunk: int, nblock: int) -> bytes:
         """Return one block of a chunk with variable-length blocks.

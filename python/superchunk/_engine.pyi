@@ -129,7 +129,7 @@ def read(
 def decompress(source: Source, *, nthreads: int = 1, itemsize: int = 0, hooks: Hooks | None = None) -> bytes:
     """Return the whole content of one chunk."""
 
-def read_vlblocks(source: Source, *, nthreads: int = 1) -> list[bytes]:
+def read_vlblocks(source: Source, *, nthreads: int = 1, itemsize: int = 0, hooks: Hooks | None = None) -> list[bytes]:
     """Return the blocks of a chunk with variable-length blocks."""
 
 def lazy_chunk(source: Source, nchunk: int, offset: int) -> bytes:

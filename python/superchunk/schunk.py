@@ -492,17 +492,17 @@ class SChunk(FunctionCalls):
     def _chunks_for(self, encoder: Encoder | None) -> Iterator[bytes]:
         """Yield each chunk as it is, or compressed anew by `encoder`."""
         store = self._handle.opened()
+        hooks = hooks_for(self._user)
         for number in range(store.nchunks):
             source = store.source(number)
             info = _engine.describe(source)
             if encoder is None or info.special:
                 yield chunk_bytes(source)
             elif info.vlblocks:
-                yield encoder.vlblocks(_engine.read_vlblocks(source))
+                yield encoder.vlblocks(_engine.read_vlblocks(source, itemsize=self._typesize, hooks=hooks))
             else:
                 request = (source, info.nbytes, 0, info.nbytes, 0)
                 content = memoryview(bytearray(info.nbytes))
-                hooks = hooks_for(self._user)
                 _engine.read([request], content, nthreads=self._nthreads, itemsize=self._typesize, hooks=hooks)
                 yield encoder.chunk_of_filled(content)
 

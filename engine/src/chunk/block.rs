@@ -26,7 +26,12 @@ impl Chunk<'_> {
             return Ok((start as u64, data));
         }
         let end = self.end_of(start);
-        let data = resize(input, end - start)?;
+        // Slack may follow a block, and many may share it: what no block of this length needs is not read.
+        let most = match self.header.body() {
+            Body::VlBlocks => end - start,
+            _ => 2 * self.block_len(nblock) + 64 * self.nstreams + 1024,
+        };
+        let data = resize(input, (end - start).min(most))?;
         self.source.read_all(start as u64, data, "block")?;
         Ok((start as u64, data))
     }
@@ -34,7 +39,14 @@ impl Chunk<'_> {
     /// The next start behind `start`, or the end of the chunk.
     pub(super) fn end_of(&self, start: usize) -> usize {
         let cbytes = self.header.cbytes as usize;
-        let next = if let Some(sorted) = &self.sorted {
+        let sorted = self.sorted.get_or_init(|| {
+            (!self.starts().is_sorted()).then(|| {
+                let mut sorted: Vec<u32> = self.starts().collect();
+                sorted.sort_unstable();
+                sorted
+            })
+        });
+        let next = if let Some(sorted) = sorted {
             sorted.get(sorted.partition_point(|&s| s as usize <= start)).copied()
         } else {
             let table = self.table();

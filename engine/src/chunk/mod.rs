@@ -29,7 +29,7 @@ use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header, Special};
 use crate::source::Source;
 use crate::user::User;
 
-pub(crate) use worker::{Worker, resize};
+pub(crate) use worker::{KEEP, Worker, resize};
 
 /// Bytes of a file that are read at once to see a chunk's header, and with luck its table.
 const FIRST_READ: usize = 4096;
@@ -52,7 +52,7 @@ pub struct Chunk<'a> {
     /// The chunk's first bytes: all of them, or at least header, table and dictionary.
     bytes: Cow<'a, [u8]>,
     /// Block starts in ascending order, where the table's own order differs.
-    sorted: Option<Vec<u32>>,
+    sorted: OnceLock<Option<Vec<u32>>>,
     format: Option<CodecFormat>,
     pipeline: Option<Pipeline>,
     dict: Option<DecodeDict>,
@@ -72,12 +72,21 @@ impl<'a> Chunk<'a> {
     /// Whatever is wrong with header, block table or dictionary; codecs and filters that are not
     /// built in; a failing read.
     pub fn open(source: Source<'a>, itemsize: Option<usize>, user: Option<&dyn User>) -> Result<Self> {
+        Self::open_for(source, itemsize, user, true)
+    }
+
+    /// Open a chunk to look at its table only: its codec and filters need not be available.
+    pub(crate) fn open_table_of(source: Source<'a>) -> Result<Self> {
+        Self::open_for(source, None, None, false)
+    }
+
+    fn open_for(source: Source<'a>, itemsize: Option<usize>, user: Option<&dyn User>, decode: bool) -> Result<Self> {
         let (header, mut bytes) = first_bytes(source)?;
         let cbytes = header.cbytes as usize;
         let body = header.body();
         let simple = matches!(body, Body::Memcpyed | Body::Empty | Body::Special(_));
         let whole = match body {
-            Body::Special(_) => true,
+            Body::Special(special) => special == Special::Value,
             Body::Memcpyed | Body::Empty => false,
             _ => cbytes <= WHOLE_READ || header.version <= 2,
         };
@@ -90,7 +99,7 @@ impl<'a> Chunk<'a> {
             nblocks: 1,
             source,
             bytes,
-            sorted: None,
+            sorted: OnceLock::new(),
             format: None,
             pipeline: None,
             dict: None,
@@ -100,6 +109,10 @@ impl<'a> Chunk<'a> {
         };
         if simple {
             chunk.nblocks = (header.nbytes as usize).div_ceil(chunk.blocksize);
+            return Ok(chunk);
+        }
+        if !decode {
+            chunk.open_table(itemsize)?;
             return Ok(chunk);
         }
         chunk.format = Some(chunk.open_format(user)?);
@@ -114,10 +127,24 @@ impl<'a> Chunk<'a> {
         }
         chunk.open_table(itemsize)?;
         chunk.open_streams()?;
-        if header.nbytes as usize > UNEARNED && header.nbytes as usize / 256 > cbytes {
-            chunk.check_expansion()?;
-        }
         Ok(chunk)
+    }
+
+    /// Check that what the chunk claims to hold can be in it. To be called before all of it is given memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stream`] or [`Error::Field`] naming the block that claims too much; a failing read.
+    pub fn check_claims(&self) -> Result<()> {
+        let nbytes = self.header.nbytes as usize;
+        if nbytes <= UNEARNED || nbytes / 256 <= self.header.cbytes as usize {
+            return Ok(());
+        }
+        match self.header.body() {
+            Body::Blocks => self.check_expansion(),
+            Body::VlBlocks => self.vl_lengths().map(drop),
+            _ => Ok(()),
+        }
     }
 
     fn open_format(&self, user: Option<&dyn User>) -> Result<CodecFormat> {
@@ -170,11 +197,6 @@ impl<'a> Chunk<'a> {
         self.data_start = table_end;
         if header.use_dict() {
             self.open_dict(table_end)?;
-        }
-        if !self.starts().is_sorted() {
-            let mut sorted: Vec<u32> = self.starts().collect();
-            sorted.sort_unstable();
-            self.sorted = Some(sorted);
         }
         if header.vlblocks() {
             self.check_vl_table()?;
@@ -306,22 +328,24 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// The chunk's first bytes with at least header and block table, and the sizes on disk of its blocks,
-    /// as a lazy chunk records them.
-    pub(crate) fn lazy_parts(&self) -> (&[u8], Vec<usize>) {
-        let table_end = self.header.len() + 4 * self.nblocks;
-        let sizes = match self.header.body() {
-            Body::Blocks | Body::VlBlocks => (0..self.nblocks)
-                .map(|n| self.end_of(self.start(n) as usize).saturating_sub(self.start(n) as usize))
-                .collect(),
-            _ => (0..self.nblocks).map(|n| self.block_len(n)).collect(),
+    /// The block table as it is stored; zeros for a chunk without one.
+    pub(crate) fn table_bytes(&self) -> impl Iterator<Item = [u8; 4]> {
+        let table = match self.header.body() {
+            Body::Blocks | Body::VlBlocks => self.table(),
+            _ => &[],
         };
-        (&self.bytes[..table_end.min(self.bytes.len())], sizes)
+        table.iter().copied().chain(std::iter::repeat_n([0; 4], self.nblocks - table.len()))
     }
 
-    /// The chunk's bytes, if all of them are at hand.
-    pub(crate) fn whole(&self) -> Option<&[u8]> {
-        self.bytes.get(..self.header.cbytes as usize)
+    /// The bytes on disk of block `nblock`, as a lazy chunk records them.
+    pub(crate) fn stored_len(&self, nblock: usize) -> usize {
+        match self.header.body() {
+            Body::Blocks | Body::VlBlocks => {
+                let start = self.start(nblock) as usize;
+                self.end_of(start).saturating_sub(start)
+            }
+            _ => self.block_len(nblock),
+        }
     }
 }
 
@@ -341,7 +365,7 @@ pub(crate) fn first_bytes(source: Source<'_>) -> Result<(Header, Cow<'_, [u8]>)>
 }
 
 /// Have at least the first `len` bytes of the chunk in `bytes`.
-fn extend<'a>(bytes: &mut Cow<'a, [u8]>, source: Source<'a>, len: usize, what: &'static str) -> Result<()> {
+pub(crate) fn extend<'a>(bytes: &mut Cow<'a, [u8]>, source: Source<'a>, len: usize, what: &'static str) -> Result<()> {
     let have = bytes.len();
     if have >= len {
         return Ok(());

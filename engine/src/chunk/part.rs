@@ -54,8 +54,11 @@ impl Chunk<'_> {
                 return self.decode_shuffled_part(nblock, from, dst, worker);
             }
         }
-        if len > UNEARNED && !self.header.vlblocks() {
-            self.check_earned(nblock, len)?;
+        if !self.header.vlblocks() {
+            self.check_earned(nblock)?;
+            if pipeline.needs_reference() {
+                self.check_earned(0)?;
+            }
         }
         let mut plain = std::mem::take(&mut worker.block);
         let outcome = resize(&mut plain, len).and_then(|plain| {
@@ -149,19 +152,24 @@ impl Chunk<'_> {
         outcome
     }
 
-    /// Whether what is stored of a huge block can make up for a fair part of it.
-    fn check_earned(&self, nblock: usize, len: usize) -> Result<()> {
-        let mut earned = 0;
+    /// Refuse to give memory to a huge block of which nearly nothing is stored.
+    fn check_earned(&self, nblock: usize) -> Result<()> {
+        let len = self.block_len(nblock);
+        if len <= UNEARNED {
+            return Ok(());
+        }
+        let mut earned: usize = 0;
         let mut worker = Worker::default();
         self.each_stream(nblock, &mut worker, |_, placed| {
-            earned += match placed.stream {
+            let more = match placed.stream {
                 Stream::Run(_) => 0,
                 Stream::Plain(bytes) => bytes.len(),
                 Stream::Coded(bytes) => bytes.len().saturating_mul(self.format.map_or(1, max_expansion)),
             };
+            earned = more.saturating_add(earned);
             Ok(())
         })?;
-        if earned < len / 16 {
+        if earned < len {
             return Err(Error::Field {
                 field: "blocksize",
                 at: 8,

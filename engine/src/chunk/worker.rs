@@ -4,6 +4,9 @@ use crate::codecs::Decoder;
 use crate::error::{Error, Result};
 use crate::filters::Scratch;
 
+/// Scratch space above this is given back.
+pub(crate) const KEEP: usize = 16 * 1024 * 1024;
+
 /// What one thread keeps between blocks.
 #[derive(Default)]
 pub(crate) struct Worker {
@@ -18,7 +21,6 @@ pub(crate) struct Worker {
 impl Worker {
     /// Let go of scratch space that only an unusually large block needed.
     pub(crate) fn trim(&mut self) {
-        const KEEP: usize = 16 * 1024 * 1024;
         self.filters.trim(KEEP);
         for buffer in [&mut self.stage, &mut self.block, &mut self.input, &mut self.scratch] {
             if buffer.capacity() > KEEP {

@@ -77,6 +77,7 @@ impl Decoder {
             CodecFormat::Lz4 => lz4::decode_prefix(src, dst),
             _ => {
                 if scratch.len() < full {
+                    scratch.try_reserve_exact(full - scratch.len()).map_err(|_| "out of memory")?;
                     scratch.resize(full, 0);
                 }
                 self.decode(format, src, &mut scratch[..full], None)?;

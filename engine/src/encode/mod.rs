@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::chunk::{MAX_DICT, resize};
+use crate::chunk::{KEEP, MAX_DICT, resize};
 use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, train_dictionary};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
@@ -47,6 +47,16 @@ struct Worker {
     encoder: Option<(Codec, u8, Encoder)>,
 }
 
+impl Worker {
+    /// Let go of scratch space that only an unusually large block needed.
+    fn trim(&mut self) {
+        self.filters.trim(KEEP);
+        if self.output.capacity() > KEEP {
+            self.output = Vec::new();
+        }
+    }
+}
+
 thread_local! {
     static WORKER: Cell<Option<Box<Worker>>> = const { Cell::new(None) };
 }
@@ -54,6 +64,7 @@ thread_local! {
 fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
     let mut worker = WORKER.take().unwrap_or_default();
     let result = work(&mut worker);
+    worker.trim();
     WORKER.set(Some(worker));
     result
 }
@@ -88,7 +99,10 @@ pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &
     let Some(out) = out.get_mut(..capacity) else {
         return Err(Error::Destination { needed: capacity as u64, got: available as u64 });
     };
-    if src.len() < MIN_BUFFERSIZE || options.clevel == 0 {
+    // Readers of Blosc1 and C-Blosc2 do not agree on the end of bitshuffled data that are not whole items.
+    let odd =
+        options.blosc1 && header.flags & FLAG_BITSHUFFLE != 0 && !src.len().is_multiple_of(header.typesize.into());
+    if src.len() < MIN_BUFFERSIZE || options.clevel == 0 || odd {
         return Ok(store(src, header, out));
     }
     let nblocks = src.len().div_ceil(blocksize);

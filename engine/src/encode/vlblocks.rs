@@ -38,6 +38,10 @@ pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dy
             found: filters::DELTA.into(),
         });
     }
+    if params.options.blosc1 {
+        let expected = "no variable-length blocks in a chunk of Blosc1".into();
+        return Err(Error::Argument { name: "blosc1", expected, found: 1 });
+    }
     let nbytes = blocks.iter().fold(0usize, |sum, block| sum.saturating_add(block.len()));
     let overhead = EXTENDED_HEADER_LENGTH + blocks.len().saturating_mul(8) + 4 + MAX_DICT;
     check_length(nbytes.saturating_add(overhead))?;
