@@ -37,7 +37,7 @@ check: ## everything that CI runs: formats, lints, types, docs, tests
 	.ci/run
 
 bench: $(BUILT) ## the benchmark matrix, against the package blosc2
-	$(BIN)/python benchmarks/matrix.py
+	$(BIN)/python benchmarks/matrix.py --rounds 7 --seconds 0.2
 
 fuzz: $(BUILT) ## every fuzz target, a minute each
 	PYTHON=$(abspath $(BIN))/python fuzz/run
