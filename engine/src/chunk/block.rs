@@ -5,9 +5,9 @@
 //!
 //! Source: docs/format/chunk.md, sections "Blocks and streams" and "Variable-length blocks".
 
-use super::Chunk;
 use super::streams::{Stream, Streams};
 use super::worker::{Worker, resize};
+use super::{Chunk, NOT_OPENED};
 use crate::codecs::{CodecFormat, Decoder};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ impl Chunk<'_> {
         worker: &mut Worker,
         user: Option<&dyn User>,
     ) -> Result<()> {
-        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let pipeline = self.pipeline()?;
         let reference = if pipeline.needs_reference() && nblock > 0 && !self.header.vlblocks() {
             Some(self.reference(worker, user)?)
         } else {
@@ -95,7 +95,7 @@ impl Chunk<'_> {
         worker: &mut Worker,
         user: Option<&dyn User>,
     ) -> Result<()> {
-        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let pipeline = self.pipeline()?;
         let mut input = std::mem::take(&mut worker.input);
         let outcome = (|| {
             let (at, data) = self.block_data(nblock, &mut input)?;
@@ -159,7 +159,7 @@ impl Chunk<'_> {
             (Some(format), _) => decoder
                 .decode(format, bytes, out, self.dict.as_ref())
                 .map_err(|reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason }),
-            (None, _) => Ok(()),
+            (None, _) => Err(NOT_OPENED),
         }
     }
 

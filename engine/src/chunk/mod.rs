@@ -40,6 +40,10 @@ pub(crate) const MAX_DICT: usize = 32768;
 /// A chunk that claims to hold more bytes than this has its streams looked through first.
 const UNEARNED: usize = 64 * 1024 * 1024;
 
+/// What a chunk answers whose blocks were not opened to be decoded: bytes are never passed off as decoded.
+const NOT_OPENED: Error =
+    Error::Argument { name: "chunk", expected: Cow::Borrowed("one with blocks, opened to be decoded"), found: 0 };
+
 /// An opened chunk.
 pub struct Chunk<'a> {
     /// Its checked header.
@@ -273,8 +277,7 @@ impl<'a> Chunk<'a> {
             let other = if geometric == 1 { typesize } else { 1 };
             self.nstreams = if self.streams_meet(geometric) || !self.streams_meet(other) { geometric } else { other };
         }
-        let full = self.blocksize <= header.nbytes as usize;
-        if self.nstreams > 1 && full && (!self.blocksize.is_multiple_of(typesize) || self.blocksize == 0) {
+        if self.nstreams > 1 && !self.blocksize.is_multiple_of(typesize) {
             return Err(Error::Field {
                 field: "blocksize",
                 at: 8,
@@ -283,6 +286,11 @@ impl<'a> Chunk<'a> {
             });
         }
         Ok(())
+    }
+
+    /// The filters to undo. A chunk whose table alone was read has none, and no block to give.
+    fn pipeline(&self) -> Result<&Pipeline> {
+        self.pipeline.as_ref().ok_or(NOT_OPENED)
     }
 
     fn table(&self) -> &[[u8; 4]] {

@@ -15,7 +15,7 @@
 
 use super::streams::{Stream, Streams, max_expansion};
 use super::worker::{Worker, resize};
-use super::{Chunk, UNEARNED};
+use super::{Chunk, NOT_OPENED, UNEARNED};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::user::User;
@@ -42,7 +42,7 @@ impl Chunk<'_> {
         worker: &mut Worker,
         user: Option<&dyn User>,
     ) -> Result<()> {
-        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let pipeline = self.pipeline()?;
         let large = dst.len() > len / 2 && len <= UNEARNED;
         let nstreams = self.nstreams_of(nblock);
         let built_in = user.is_none() && self.dict.is_none() && !self.header.vlblocks();
@@ -101,7 +101,7 @@ impl Chunk<'_> {
             Stream::Run(value) => out.fill(value),
             Stream::Plain(bytes) => out.copy_from_slice(&bytes[from..from + out.len()]),
             Stream::Coded(bytes) => {
-                let Some(format) = self.format else { return Ok(()) };
+                let format = self.format.ok_or(NOT_OPENED)?;
                 let fail = |reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason };
                 if length > UNEARNED && length / max_expansion(format) > bytes.len() {
                     return Err(fail("too short for the length it claims"));
@@ -132,7 +132,7 @@ impl Chunk<'_> {
 
     /// A part of a shuffled block: the same items of each stream, un-shuffled.
     fn decode_shuffled_part(&self, nblock: usize, from: usize, dst: &mut [u8], worker: &mut Worker) -> Result<()> {
-        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let pipeline = self.pipeline()?;
         let width = self.nstreams_of(nblock);
         let (first, last) = (from / width, (from + dst.len()).div_ceil(width));
         let count = last - first;

@@ -25,11 +25,11 @@ from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
 from superchunk.storage.file import FileBytes, storage_error
 from superchunk.storage.state import FrameState
+from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from superchunk._engine import Source
     from superchunk.storage.base import FrameSettings, Snapshot
 
 __all__ = ["FrameStore"]
@@ -37,7 +37,7 @@ __all__ = ["FrameStore"]
 _MAX_CHUNKSIZE = 2**31 - 1
 
 
-class FrameStore:
+class FrameStore(TableView):
     """A `ChunkStore` in a contiguous frame; made by `create` and `open`.
 
     A handle that is dropped is closed.
@@ -205,40 +205,9 @@ class FrameStore:
             state.assign_settings(settings)
 
     @property
-    def nchunks(self) -> int:
-        """Number of chunks."""
-        return len(self._open.index)
-
-    @property
-    def nbytes(self) -> int:
-        """Sum of the chunks' uncompressed sizes, bytes."""
-        return self._open.nbytes
-
-    @property
-    def cbytes(self) -> int:
-        """Sum of the chunks' compressed sizes, bytes; 32 for a special entry."""
-        stored, specials = self._open.live
-        return stored + 32 * specials
-
-    @property
-    def chunksize(self) -> int:
-        """Bytes of a full chunk; 0: sizes vary, or no chunk has set it yet."""
-        return max(self._open.fixed_size, 0)
-
-    @property
-    def vlblocks(self) -> bool:
-        """Whether the chunks have variable-length blocks."""
-        return self._open.vlblocks
-
-    @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
         return self._open.meta
-
-    @property
-    def vlmeta(self) -> Mapping[str, bytes]:
-        """The vlmetalayers, each one chunk."""
-        return self._open.vlmeta
 
     @property
     def dead_bytes(self) -> int:
@@ -274,22 +243,6 @@ class FrameStore:
         self._seen = state.version
         self.change_tick += 1
         return True
-
-    def source(self, nchunk: int) -> Source:
-        """Return where chunk `nchunk` is."""
-        return self._open.source(nchunk)
-
-    def sources(self, start: int, stop: int) -> list[Source]:
-        """Return where the chunks from `start` to below `stop` are."""
-        return self._open.sources(start, stop)
-
-    def chunk_nbytes(self, nchunk: int) -> int:
-        """Return the uncompressed size of chunk `nchunk`, bytes."""
-        return self._open.chunk_nbytes(nchunk)
-
-    def starts(self) -> Sequence[int]:
-        """Return the n + 1 prefix sums of the chunks' sizes, bytes."""
-        return self._open.starts()
 
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""

@@ -19,6 +19,7 @@ from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
 from superchunk.storage.base import Snapshot
 from superchunk.storage.changes import MutableChunkTable, check_same_length
+from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,7 +91,7 @@ def _nowhere(entry: int, nchunk: int) -> Source:
     raise FormatError(f"index entry {nchunk}", at=8 * nchunk, expected="a chunk in memory", found=entry)
 
 
-class MemoryStore:
+class MemoryStore(TableView):
     """A `ChunkStore` whose chunks are sources in a list."""
 
     path: str | None = None
@@ -214,40 +215,9 @@ class MemoryStore:
         self._open.settings = settings
 
     @property
-    def nchunks(self) -> int:
-        """Number of chunks."""
-        return len(self._open.index)
-
-    @property
-    def nbytes(self) -> int:
-        """Sum of the chunks' uncompressed sizes, bytes."""
-        return self._open.nbytes
-
-    @property
-    def cbytes(self) -> int:
-        """Sum of the chunks' compressed sizes, bytes; 32 for a special entry."""
-        stored, specials = self._open.live
-        return stored + 32 * specials
-
-    @property
-    def chunksize(self) -> int:
-        """Bytes of a full chunk; 0: sizes vary, or no chunk has set it yet."""
-        return max(self._open.fixed_size, 0)
-
-    @property
-    def vlblocks(self) -> bool:
-        """Whether the chunks have variable-length blocks."""
-        return self._open.vlblocks
-
-    @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
         return self._open.meta
-
-    @property
-    def vlmeta(self) -> Mapping[str, bytes]:
-        """The vlmetalayers, each one chunk."""
-        return self._open.vlmeta
 
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
@@ -257,22 +227,6 @@ class MemoryStore:
     def refresh(self) -> bool:
         """Return False: nobody else can change a store in memory."""
         return False
-
-    def source(self, nchunk: int) -> Source:
-        """Return where chunk `nchunk` is."""
-        return self._open.source(nchunk)
-
-    def sources(self, start: int, stop: int) -> list[Source]:
-        """Return where the chunks from `start` to below `stop` are."""
-        return self._open.sources(start, stop)
-
-    def chunk_nbytes(self, nchunk: int) -> int:
-        """Return the uncompressed size of chunk `nchunk`, bytes."""
-        return self._open.chunk_nbytes(nchunk)
-
-    def starts(self) -> Sequence[int]:
-        """Return the n + 1 prefix sums of the chunks' sizes, bytes."""
-        return self._open.starts()
 
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""

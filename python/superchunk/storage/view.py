@@ -1,0 +1,76 @@
+"""What a store answers from its list of chunks, wherever the list is kept.
+
+A `FrameStore` and a `MemoryStore` differ in who may change the list and in what a change
+costs, not in what it says. This is the part they share; it changes nothing.
+
+Source: docs/format/cframe.md, section "Data section".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from superchunk._engine import Source
+    from superchunk.storage.table import ChunkTable
+
+__all__ = ["TableView"]
+
+
+class TableView(ABC):
+    """The questions of a `ChunkStore` that its list of chunks answers."""
+
+    @property
+    @abstractmethod
+    def _open(self) -> ChunkTable:
+        """The list of chunks; ClosedError once the store is closed."""
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks."""
+        return len(self._open.index)
+
+    @property
+    def nbytes(self) -> int:
+        """Sum of the chunks' uncompressed sizes, bytes."""
+        return self._open.nbytes
+
+    @property
+    def cbytes(self) -> int:
+        """Sum of the chunks' compressed sizes, bytes; 32 for a special entry."""
+        stored, specials = self._open.live
+        return stored + 32 * specials
+
+    @property
+    def chunksize(self) -> int:
+        """Bytes of a full chunk; 0: sizes vary, or no chunk has set it yet."""
+        return max(self._open.fixed_size, 0)
+
+    @property
+    def vlblocks(self) -> bool:
+        """Whether the chunks have variable-length blocks."""
+        return self._open.vlblocks
+
+    @property
+    def vlmeta(self) -> Mapping[str, bytes]:
+        """The vlmetalayers, each one chunk."""
+        return self._open.vlmeta
+
+    def source(self, nchunk: int) -> Source:
+        """Return where chunk `nchunk` is."""
+        return self._open.source(nchunk)
+
+    def sources(self, start: int, stop: int) -> list[Source]:
+        """Return where the chunks from `start` to below `stop` are."""
+        return self._open.sources(start, stop)
+
+    def chunk_nbytes(self, nchunk: int) -> int:
+        """Return the uncompressed size of chunk `nchunk`, bytes."""
+        return self._open.chunk_nbytes(nchunk)
+
+    def starts(self) -> Sequence[int]:
+        """Return the n + 1 prefix sums of the chunks' sizes, bytes."""
+        return self._open.starts()
