@@ -115,15 +115,19 @@ class FrameHeader:
     """The flag for chunks of any size; a hint, `chunksize` decides."""
     vlblocks: bool
     """The flag for variable-length blocks; a hint, the first chunk decides."""
+    sparse: bool = False
+    """Whether it heads the index file of a sparse frame, where `cbytes` is only a sum."""
 
     @classmethod
-    def from_bytes(cls, raw: bytes | memoryview) -> Self:
+    def from_bytes(cls, raw: bytes | memoryview, *, sparse: bool = False) -> Self:
         """Read the fixed part at the start of `raw`.
 
         Parameters
         ----------
         raw
             The frame, or at least its first 87 bytes.
+        sparse
+            It must be a sparse frame's; otherwise it must not.
 
         Raises
         ------
@@ -131,10 +135,8 @@ class FrameHeader:
             `raw` is shorter than 87 bytes.
         NewerFormatError
             The version is above 3.
-        UnsupportedError
-            The header belongs to a sparse frame.
         FormatError
-            It is no frame, or a field has an impossible value.
+            It is no frame, of the other kind, or a field has an impossible value.
 
         """
         if len(raw) < FIXED_LEN:
@@ -147,7 +149,7 @@ class FrameHeader:
             _explain_magic(magic)
         if general & 0x0F > _MAX_VERSION:
             raise NewerFormatError("frame version", at=0x19, expected=f"0 to {_MAX_VERSION}", found=general & 0x0F)
-        _check_frame_type(frame_type)
+        _check_frame_type(frame_type, sparse=sparse)
         if slots > _SLOTS:
             raise FormatError("filter slots", at=0x46, expected="at most 6", found=slots)
         codec = codec_flags & 0x0F
@@ -171,6 +173,7 @@ class FrameHeader:
             has_vlmeta=has_vlmeta == 0xC3,  # noqa: PLR2004 - msgpack's true
             varchunks=bool(general & _VARIABLE),
             vlblocks=bool(general & _VLBLOCKS),
+            sparse=sparse,
         )
         header._check()
         return header
@@ -186,7 +189,7 @@ class FrameHeader:
             self.frame_len,
             0xA4,
             flags | _OFFSETS_64 | (3 if flags else 2),
-            0,
+            int(self.sparse),
             min(self.codec, _UDCODEC) | (self.clevel & 0x0F) << 4,
             (self.splitmode - 1) & 3,
             0xD3,
@@ -231,7 +234,7 @@ class FrameHeader:
             raise FormatError("chunksize", at=0x3A, expected=expected, found=self.chunksize)
         if self.nbytes == 0:
             return
-        if self.header_len + self.cbytes > most:
+        if not self.sparse and self.header_len + self.cbytes > most:
             raise FormatError("cbytes", at=0x27, expected=f"at most {most - self.header_len}", found=self.cbytes)
         if self.chunksize > 0 and -(-self.nbytes // self.chunksize) > MAX_CHUNKS_READ:
             raise FormatError(
@@ -242,16 +245,14 @@ class FrameHeader:
             )
 
 
-def _check_frame_type(frame_type: int) -> None:
-    """Refuse sparse frames and unknown types."""
-    if frame_type == 1:
-        error = UnsupportedError("frame type", 1, "sparse")
-        error.args = (
-            "frame_type at byte 26: expected 0 (contiguous), found 1: sparse frames are not supported by this version",
-        )
-        raise error
-    if frame_type:
-        raise FormatError("frame_type", at=0x1A, expected="0 or 1", found=frame_type)
+def _check_frame_type(frame_type: int, *, sparse: bool) -> None:
+    """Refuse the other kind of frame, and unknown ones."""
+    if frame_type == int(sparse):
+        return
+    kinds = {0: "0, a contiguous frame", 1: "1, the index file of a sparse frame: open its directory"}
+    raise FormatError(
+        "frame_type", at=0x1A, expected="1, sparse" if sparse else "0, contiguous", found=kinds.get(frame_type, frame_type)
+    )
 
 
 def _explain_magic(magic: bytes) -> None:

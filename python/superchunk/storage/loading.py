@@ -9,18 +9,20 @@ Reads the header, the trailer, and of the index chunk its header, or all of it w
 it is small; chunks are not touched. Reads bytes through a function, so that files and
 buffers take the same way.
 
-Source: docs/format/cframe.md, "Layout", "Index chunk", "Trailer" and "Reading safely".
+Source: docs/format/cframe.md, "Layout", "Index chunk", "Trailer" and "Reading safely";
+docs/format/integrity.md, "Frame fingerprint".
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError, TruncatedError
 from superchunk.frame.header import FrameHeader
 from superchunk.frame.index import Index, located
+from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk.frame.metalayers import read_metalayers
 from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
 from superchunk.storage.base import FrameSettings
@@ -30,13 +32,14 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
 
-__all__ = ["PROBE_LEN", "Loaded", "parse_frame", "settings_of"]
+__all__ = ["PROBE_LEN", "Loaded", "check_fingerprint", "parse_frame", "settings_of"]
 
 PROBE_LEN = 1024
 """Most bytes that are read again to see whether a frame has changed."""
 
 _FIRST_READ = 4096
 _KEEP_INDEX = 32 * 1024
+_CHECK_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,14 @@ class Loaded:
     index: Index
     index_len: int
     """Bytes of the index chunk, 0 without one."""
+    raw_trailer: bytes
+    """The whole trailer."""
+    index_source: Source
+    """Where the index chunk is, of which there are `index_len` bytes."""
+    sealed: bool | None
+    """Whether the fingerprint fits; False: there is none; None: not compared yet."""
+    record: CommitRecord | None
+    """What the last commit said about itself."""
     probe: bytes
     """Bytes at the frame's start that change whenever the frame does: the header, and
     without data the trailer too, up to 1024 in all."""
@@ -76,7 +87,13 @@ def settings_of(header: FrameHeader) -> FrameSettings:
     )
 
 
-def parse_frame(read: Callable[[int, int], bytes], size: int, index_at: Callable[[int, int], Source]) -> Loaded:
+def parse_frame(
+    read: Callable[[int, int], bytes],
+    size: int,
+    index_at: Callable[[int, int], Source],
+    *,
+    sparse: bool = False,
+) -> Loaded:
     """Read what a frame says about itself.
 
     Parameters
@@ -87,19 +104,22 @@ def parse_frame(read: Callable[[int, int], bytes], size: int, index_at: Callable
         Bytes that there are from the frame's first one on.
     index_at
         Called with position and limit of a large index chunk; returns its source.
+    sparse
+        These are the bytes of a sparse frame's index file.
 
     Raises
     ------
     TruncatedError
         There are fewer bytes than the frame needs.
     FormatError
-        It is no frame, or a damaged one.
+        It is no frame, or a damaged one; while index and trailer have up to 1 MiB, also
+        one that its fingerprint does not fit.
     NewerFormatError, UnsupportedError
         It is a frame that this library does not read.
 
     """
     head = read(min(size, _FIRST_READ), 0)
-    header = FrameHeader.from_bytes(head)
+    header = FrameHeader.from_bytes(head, sparse=sparse)
     frame_len = header.frame_len
     if frame_len > size:
         raise TruncatedError("frame", at=0, needed=frame_len, got=size)
@@ -117,7 +137,7 @@ def parse_frame(read: Callable[[int, int], bytes], size: int, index_at: Callable
     if len(raw_header) < header.header_len:
         raise TruncatedError("frame header", at=0, needed=header.header_len, got=len(raw_header))
     layers = read_metalayers(raw_header)
-    index_pos = header.header_len + (header.cbytes if header.nbytes else 0)
+    index_pos = header.header_len + (header.cbytes if header.nbytes and not sparse else 0)
     length = trailer_len(tail[-TAIL_LEN:], at=frame_len - TAIL_LEN, most=frame_len - index_pos)
     trailer_at = frame_len - length
     if header.nbytes == 0 and trailer_at != header.header_len:
@@ -132,12 +152,53 @@ def parse_frame(read: Callable[[int, int], bytes], size: int, index_at: Callable
         raise TruncatedError("trailer", at=trailer_at, needed=length, got=len(raw_trailer))
     trailer = Trailer.from_bytes(raw_trailer, at=trailer_at)
     index, index_len = Index(), 0
+    source: Source = b""
     if header.nbytes:
         room = trailer_at - index_pos
         source = part(index_pos, room) if room <= _KEEP_INDEX else index_at(index_pos, room)
         index, index_len = _parse_index(header, source, index_pos)
     probe = head[: min(PROBE_LEN, header.header_len if header.nbytes else frame_len)]
-    return Loaded(header, raw_header, layers, trailer, length, index, index_len, probe)
+    record_at = trailer_at - record_len(header.header_len)
+    record = None
+    if record_at >= index_pos + index_len:
+        record = CommitRecord.from_bytes(part(record_at, trailer_at - record_at))
+    loaded = Loaded(
+        header, raw_header, layers, trailer, length, index, index_len, raw_trailer, source, False, record, probe
+    )
+    if trailer.fingerprint_type != FINGERPRINT_TYPE:
+        return loaded
+    if index_len + length > _CHECK_AT_ONCE:
+        return replace(loaded, sealed=None)
+    check_fingerprint(loaded)
+    return replace(loaded, sealed=True)
+
+
+def check_fingerprint(loaded: Loaded) -> None:
+    """Compare a frame's fingerprint, which is of type 3, with the frame.
+
+    Raises
+    ------
+    FormatError
+        They differ: header, index or trailer are damaged, or not all of a commit reached
+        the disk.
+
+    """
+    index_chunk: list[Source] = []
+    if loaded.index_len:
+        source, length = loaded.index_source, loaded.index_len
+        if isinstance(source, tuple):
+            index_chunk.append((source[0], source[1], length))  # type: ignore[arg-type]
+        else:
+            index_chunk.append(memoryview(source).cast("B")[:length])
+    found = fingerprint(loaded.raw_header, loaded.layers, index_chunk, loaded.raw_trailer)
+    expected = loaded.trailer.fingerprint
+    if found != expected:
+        raise FormatError(
+            "frame fingerprint, over header, index and trailer",
+            at=loaded.header.frame_len - FINGERPRINT_LEN,
+            expected=expected.hex(),
+            found=found.hex(),
+        )
 
 
 def _parse_index(header: FrameHeader, source: Source, at: int) -> tuple[Index, int]:

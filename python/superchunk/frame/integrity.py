@@ -1,0 +1,133 @@
+"""Seals, fingerprint and commit record: what tells a damaged frame from a sound one.
+
+::
+
+    chunk            | SCSEAL1\\0 | XXH3-64 of the chunk |
+    ... index chunk  | SCCOMIT1 | settled u64 | header_len u32 | 0 u32 | header | XXH3-64 |
+    trailer          ... 0xD8 | 3 | XXH3-128 of header, index chunk and trailer |
+
+The fingerprint leaves out what C-Blosc2 may change in a header without touching the
+trailer; the record's copy of the header is the check for that. All of it stands where
+other readers see dead bytes. No I/O here.
+
+Source: docs/format/integrity.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from superchunk import _engine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from superchunk._engine import Source
+
+__all__ = [
+    "FINGERPRINT_LEN",
+    "FINGERPRINT_TYPE",
+    "RECORD_MAGIC",
+    "SEAL_LEN",
+    "SEAL_MAGIC",
+    "CommitRecord",
+    "fingerprint",
+    "masked_header",
+    "record_len",
+]
+
+SEAL_MAGIC = b"SCSEAL1\0"
+"""The first half of a seal."""
+
+SEAL_LEN = 16
+"""Bytes of a seal."""
+
+RECORD_MAGIC = b"SCCOMIT1"
+"""The first bytes of a commit record."""
+
+FINGERPRINT_TYPE = 3
+"""The trailer's type byte for a fingerprint of 128 bits."""
+
+FINGERPRINT_LEN = 16
+"""Bytes of the fingerprint, the last ones of the trailer."""
+
+_HEAD = struct.Struct("<8sQII")
+_HASH = struct.Struct("<Q")
+# What C-Blosc2 may change in a header without touching the trailer, besides contents.
+_MASKED = ((0x19, 0x1A), (0x1B, 0x1D), (0x30, 0x39), (0x3F, 0x45), (0x46, 0x57))
+
+
+def record_len(header_len: int) -> int:
+    """Return the bytes of the commit record of a frame with such a header."""
+    return _HEAD.size + header_len + _HASH.size
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """One commit, as it described itself."""
+
+    header: bytes
+    """The whole header that it wrote."""
+    settled: int
+    """Bytes of a contiguous frame that were on the disk before the header named them;
+    1 or 0 in a sparse one."""
+
+    def to_bytes(self) -> bytes:
+        """Return the record."""
+        body = _HEAD.pack(RECORD_MAGIC, self.settled, len(self.header), 0) + self.header
+        return body + _HASH.pack(_engine.hash64([body]))
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self | None:
+        """Return the record that `raw` begins with; None if there is none, or no sound one."""
+        if len(raw) < _HEAD.size:
+            return None
+        magic, settled, header_len, _ = _HEAD.unpack_from(raw)
+        length = record_len(header_len)
+        if magic != RECORD_MAGIC or len(raw) < length:
+            return None
+        body = raw[: length - _HASH.size]
+        if _HASH.unpack_from(raw, len(body))[0] != _engine.hash64([body]):
+            return None
+        return cls(body[_HEAD.size :], settled)
+
+
+def masked_header(header: bytes, layers: Mapping[str, tuple[int, int]]) -> bytes:
+    """Return `header` with zeros for what may change without a new fingerprint.
+
+    Parameters
+    ----------
+    header
+        All `header_len` bytes.
+    layers
+        Position and length of the contents of the fixed metalayers.
+
+    """
+    masked = bytearray(header)
+    for start, stop in _MASKED:
+        masked[start:stop] = bytes(stop - start)
+    for at, length in layers.values():
+        masked[at : at + length] = bytes(length)
+    return bytes(masked)
+
+
+def fingerprint(
+    header: bytes, layers: Mapping[str, tuple[int, int]], index_chunk: Sequence[Source], trailer: bytes
+) -> bytes:
+    """Return the fingerprint of a frame.
+
+    Parameters
+    ----------
+    header
+        All `header_len` bytes.
+    layers
+        Position and length of the contents of the fixed metalayers.
+    index_chunk
+        The index chunk in one or more parts, exactly its `cbytes` bytes; empty without data.
+    trailer
+        The whole trailer; its last 16 bytes do not matter.
+
+    """
+    return _engine.hash128([masked_header(header, layers), *index_chunk, trailer[:-FINGERPRINT_LEN]])

@@ -1,0 +1,402 @@
+"""The one state that a frame on the disk has in this process, and when it is committed.
+
+A frame is a list of chunks whose committed state others can read. What handles of this
+process change waits in memory until a commit, which writes index and trailer and then
+switches to them in one step. How that looks is the business of the two layouts:
+`contiguous` (one file) and `sparse` (a directory).
+
+A commit costs bytes in proportion to the number of chunks. So a change is committed at
+once only while that is at most a tenth of the chunk bytes written since the last commit;
+else it waits. All commits together, the closing one included, then stay below an eighth.
+
+Source: docs/format/cframe.md, "Commits" and "Concurrency"; docs/format/integrity.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from superchunk.exceptions import StorageError
+from superchunk.frame.header import FIXED_LEN, FrameHeader
+from superchunk.frame.index import ENTRY_LEN
+from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
+from superchunk.frame.metalayers import write_metalayers
+from superchunk.frame.trailer import Trailer
+from superchunk.storage.changes import MutableChunkTable, check_same_length
+from superchunk.storage.loading import settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from superchunk._engine import Source
+    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.changes import Mark
+    from superchunk.storage.loading import Loaded
+
+__all__ = ["SYNC_LEVELS", "CommittedFrame", "SyncLevel", "empty_frame"]
+
+SyncLevel = Literal["never", "explicit", "commit"]
+SYNC_LEVELS: Final = ("never", "explicit", "commit")
+"""When to wait for the disk: not at all; for `flush` and transactions; for each commit."""
+
+_COMMIT_SHARE = 10
+_CHUNK_HEADER_LEN = 32
+
+
+def empty_frame(
+    settings: FrameSettings, chunksize: int, meta: Mapping[str, bytes], *, vlblocks: bool, sparse: bool = False
+) -> bytes:
+    """Return a whole frame without chunks."""
+    block = write_metalayers(meta)
+    trailer = Trailer().to_bytes()
+    header_len = FIXED_LEN + len(block)
+    header = FrameHeader(
+        header_len=header_len,
+        frame_len=header_len + len(trailer),
+        nbytes=0,
+        cbytes=0,
+        chunksize=chunksize,
+        has_vlmeta=False,
+        varchunks=chunksize == 0,
+        vlblocks=vlblocks,
+        sparse=sparse,
+        **asdict(settings),
+    )
+    return header.to_bytes() + block + trailer
+
+
+class CommittedFrame(MutableChunkTable):
+    """A frame on the disk, shared by the handles of this process."""
+
+    sparse: bool = False
+
+    def __init__(self, path: str, loaded: Loaded) -> None:
+        """Begin with the committed state that `loaded` describes."""
+        self.path = path
+        self.lock = threading.RLock()
+        self.users = 0
+        self.successor: CommittedFrame | None = None
+        """The state that handles go on with, once another frame has this one's name."""
+        self.sync_level: SyncLevel = "explicit"
+        self.sealing = True
+        self.in_transaction = False
+        self._must_sync = False
+        self._loads = 0
+        self._fields: tuple[object, dict[str, Any]] = (None, {})
+        super().__init__(
+            settings_of(loaded.header),
+            loaded.index,
+            nbytes=loaded.header.nbytes,
+            chunksize=loaded.header.chunksize,
+            vlblocks=None,
+            vlmeta=loaded.trailer.vlmeta,
+        )
+        self._adopt(loaded)
+
+    # What a layout adds, besides `place` and `put`.
+
+    @abstractmethod
+    def refresh(self) -> bool:
+        """Follow another process's commit; return whether there was one.
+
+        Raises
+        ------
+        StorageError
+            There was one although changes of this process waited; they are lost.
+        FormatError
+            The frame is damaged now.
+
+        """
+
+    @abstractmethod
+    def enable_writing(self) -> None:
+        """Make sure that the frame can be changed, by this process alone."""
+
+    @abstractmethod
+    def disable_writing(self) -> None:
+        """Let other processes write; the last handle for writing is gone."""
+
+    @abstractmethod
+    def compact(self, progress: object = None) -> None:
+        """Reclaim dead bytes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what the system gave."""
+
+    @abstractmethod
+    def _write(self, index_chunk: bytes | None, *, sync: bool) -> None:
+        """Make the present state the committed one."""
+
+    @abstractmethod
+    def _sync(self) -> None:
+        """Wait for the disk, names included."""
+
+    @property
+    @abstractmethod
+    def dead_bytes(self) -> int:
+        """Bytes of the committed frame and of what waits that nothing refers to."""
+
+    @abstractmethod
+    def settled_place(self) -> Any:  # noqa: ANN401 - a function, see Snapshot
+        """Return `place` for the chunks as they are, whatever is changed later."""
+
+    # The committed state.
+
+    def _adopt(self, loaded: Loaded) -> None:
+        """Become the committed state that `loaded` describes."""
+        header = loaded.header
+        self.settings = settings_of(header)
+        self.fixed_size = header.chunksize
+        self.nbytes = header.nbytes
+        self.index = loaded.index
+        self.vlmeta = loaded.trailer.vlmeta
+        self.frame_len = header.frame_len
+        self._vlblocks = None if header.nbytes else header.vlblocks
+        self._raw_header = loaded.raw_header
+        self._layers = loaded.layers
+        self._meta: dict[str, bytes] | None = None
+        self._index_len, self._index_of = loaded.index_len, len(loaded.index)
+        self._trailer_len = loaded.trailer_len
+        self._probe = loaded.probe
+        self._live = None if len(loaded.index) else (0, 0)
+        self._sizes = self._starts = None
+        self._unproven = loaded if loaded.sealed is None else None
+        # Seals may be stale if somebody else has changed the frame since they were made.
+        self._stale_seals = loaded.sealed is False and len(loaded.index) > 0
+        self._specials.clear()
+        self._remember()
+        self._loads += 1
+        self.version += 1
+
+    def _remember(self) -> None:
+        """Take the present state for the committed one."""
+        self._committed_header = self._raw_header
+        self._committed_vlmeta = self.vlmeta
+        self._index_changed = self._dirty = False
+        self._written = 0
+
+    @property
+    def meta(self) -> Mapping[str, bytes]:
+        """The fixed metalayers, raw."""
+        meta = self._meta
+        if meta is None:
+            raw = self._raw_header
+            meta = {name: raw[at : at + n] for name, (at, n) in self._layers.items()}
+            self._meta = meta
+        return meta
+
+    @property
+    def header_bytes(self) -> bytes:
+        """The committed header."""
+        return self._committed_header
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch is under way."""
+        return self._depth > 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether changes wait for their commit."""
+        return self._dirty
+
+    # Changing.
+
+    def begin(self) -> Mark:
+        """Return what `undo` needs to come back to this state."""
+        return (
+            *super().begin(),
+            self._loads,
+            self._written,
+            self._raw_header,
+            self._dirty,
+            self._index_changed,
+        )
+
+    def undo(self, mark: Mark) -> None:
+        """Come back to the state of `mark`; chunks written since are stray."""
+        (loads, written, raw_header, dirty, index_changed) = mark[8:13]
+        if loads != self._loads:
+            return  # another process's state was loaded meanwhile, and it is what counts
+        super().undo(mark)
+        self._written, self._raw_header = cast("int", written), cast("bytes", raw_header)
+        self._dirty, self._index_changed = cast("bool", dirty), cast("bool", index_changed)
+        self._meta = None
+
+    def follow(self) -> None:
+        """Before a change: come to terms with what another process did."""
+        if not self._dirty and not self._depth:
+            self.refresh()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the changes inside one change, on the disk when it ends.
+
+        Raises
+        ------
+        StorageError
+            One is under way already.
+
+        """
+        if self.in_transaction:
+            raise StorageError(f"{self.path}: a transaction is under way already; one cannot be inside another")
+        self.in_transaction = True
+        try:
+            with self.batch():
+                try:
+                    yield
+                finally:
+                    self.in_transaction = False
+                self._must_sync = self._urgent = True
+        finally:
+            self._must_sync = False
+
+    def assign_settings(self, settings: FrameSettings) -> None:
+        """Record `settings` with the next commit."""
+        if settings != self.settings:
+            self.settings = settings
+            self._specials.clear()
+            self._dirty = True
+            self.version += 1
+
+    def set_meta(self, name: str, content: bytes) -> None:
+        """Change a fixed metalayer, at once on the disk."""
+        mark = self.begin()
+        try:
+            check_same_length(self.meta.get(name), name, content)
+            at, length = self._layers[name]
+            raw = self._raw_header
+            self._raw_header = raw[:at] + bytes(content) + raw[at + length :]
+            self._meta = None
+            self.version += 1
+            self._finish(at_once=True)
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def _changed(self) -> None:
+        super()._changed()
+        self._dirty = self._index_changed = True
+
+    # Committing.
+
+    def done(self, *, at_once: bool) -> None:
+        """Commit, unless waiting is cheaper by far."""
+        self._dirty = True
+        nchunks = len(self.index)
+        if at_once or not nchunks:
+            self.commit(sync=self._must_sync)
+        elif self._overhead(self._expected_index_len()) <= self._written:
+            chunk = self.index.to_chunk()
+            self._index_len, self._index_of = len(chunk), nchunks
+            if self._overhead(len(chunk)) <= self._written:
+                self.commit(chunk)
+        self.index.forget()
+
+    def commit(self, index_chunk: bytes | None = None, *, sync: bool = False) -> None:
+        """Write what waits, and switch to it.
+
+        Parameters
+        ----------
+        index_chunk
+            The index as a chunk, if it is at hand.
+        sync
+            Wait for the disk before the switch and after it, unless the level is "never".
+
+        Raises
+        ------
+        StorageError
+            Writing failed, and the committed state is as it was; or another process
+            changed the frame meanwhile.
+
+        """
+        level = self.sync_level
+        if self._dirty:
+            self.refresh()
+            self._write(index_chunk, sync=level == "commit" or (sync and level != "never"))
+            self._remember()
+            self._loads += 1  # what follows may fail, but the change is done
+            self._committed()
+        elif sync and level != "never":
+            self._sync()
+
+    def _committed(self) -> None:
+        """Tidy up behind a commit."""
+
+    def commit_if_idle(self) -> None:
+        """Commit what waits, unless somebody is changing the frame right now."""
+        if self._dirty and self.lock.acquire(blocking=False):
+            try:
+                if not self._depth:
+                    self.commit()
+            finally:
+                self.lock.release()
+
+    def _overhead(self, index_len: int) -> int:
+        """Return how many chunk bytes make a commit with such an index cheap."""
+        header_len = len(self._raw_header)
+        return _COMMIT_SHARE * (index_len + self._trailer_len + record_len(header_len) + FIXED_LEN)
+
+    def _expected_index_len(self) -> int:
+        nchunks = len(self.index)
+        if self._index_of:
+            return self._index_len * nchunks // self._index_of
+        return _CHUNK_HEADER_LEN + ENTRY_LEN * nchunks
+
+    def _index_chunk(self, known: bytes | None) -> bytes:
+        """Return the index chunk, and remember how long it is."""
+        chunk = self.index.to_chunk() if known is None else known
+        self._index_len, self._index_of = len(chunk), len(self.index)
+        return chunk
+
+    def _trailer(self) -> bytes:
+        """Return the trailer, to be sealed by `_sealed` if seals are wanted."""
+        kind = FINGERPRINT_TYPE if self.sealing else 0
+        return Trailer(vlmeta=self.vlmeta, fingerprint_type=kind).to_bytes()
+
+    def _sealed(self, header: bytes, index_chunk: Source | None, trailer: bytes) -> bytes:
+        """Return `trailer` with the fingerprint of such a frame."""
+        if not self.sealing:
+            return trailer
+        parts = [] if index_chunk is None else [index_chunk]
+        return trailer[:-FINGERPRINT_LEN] + fingerprint(header, self._layers, parts, trailer)
+
+    def _record(self, header: bytes, settled: int) -> bytes:
+        return CommitRecord(header, settled).to_bytes() if self.sealing else b""
+
+    def _record_len(self) -> int:
+        return record_len(len(self._raw_header)) if self.sealing else 0
+
+    def _header(self, *, frame_len: int, cbytes: int) -> bytes:
+        """Return the whole header of a commit of the present state."""
+        header = FrameHeader(
+            header_len=len(self._raw_header),
+            frame_len=frame_len,
+            nbytes=self.nbytes,
+            cbytes=cbytes,
+            chunksize=self.fixed_size,
+            has_vlmeta=bool(self.vlmeta),
+            varchunks=self.fixed_size == 0,
+            vlblocks=self.vlblocks,
+            sparse=self.sparse,
+            **self._settings_fields(),
+        )
+        return header.to_bytes() + self._raw_header[FIXED_LEN:]
+
+    def _settings_fields(self) -> dict[str, Any]:
+        """Return the settings as keywords, kept while they are the same."""
+        held, fields = self._fields
+        if held is not self.settings:
+            held, fields = self._fields = self.settings, asdict(self.settings)
+        return fields
+
+    def after_fork(self) -> None:
+        """Start anew in a child process; what waits here is the parent's to commit."""
+        self.lock = threading.RLock()
+        self.in_transaction = False
+        self._depth = 0
