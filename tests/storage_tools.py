@@ -11,7 +11,7 @@ from superchunk.exceptions import StorageError
 from superchunk.storage.file import FileBytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pytest
 
@@ -68,8 +68,9 @@ def failing_after(writes: int, monkeypatch: pytest.MonkeyPatch, *, partial: bool
     left = writes
     pwrite: Callable[[FileBytes, bytes, int], None] = FileBytes.pwrite
 
-    def limited(self: FileBytes, data: bytes, at: int) -> None:
+    def limited(self: FileBytes, parts: bytes | Sequence[bytes], at: int) -> None:
         nonlocal left
+        data = parts if isinstance(parts, bytes) else b"".join(parts)
         if left == 0:
             if partial:
                 pwrite(self, data[: len(data) // 2], at)

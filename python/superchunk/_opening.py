@@ -24,6 +24,7 @@ from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.file import remove_file, remove_folder
 from superchunk.storage.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -290,10 +291,8 @@ def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
     if not os.path.isfile(target) or not _is_frame(target):  # noqa: PTH113
         msg = f"{target}: not a frame, so it is not removed"
         raise ArgumentError(msg)
-    os.remove(target)  # noqa: PTH107
-    lock = f"{target}.b2lock"
-    if exists(lock):
-        os.remove(lock)  # noqa: PTH107
+    remove_file(target)
+    remove_file(f"{target}.b2lock")
 
 
 def _remove_sparse(directory: str) -> None:
@@ -305,8 +304,8 @@ def _remove_sparse(directory: str) -> None:
         msg = f"{directory}: not the directory of a sparse frame ({why}), so it is not removed"
         raise ArgumentError(msg)
     for name in names:
-        os.remove(os.path.join(directory, name))  # noqa: PTH107, PTH118
-    os.rmdir(directory)  # noqa: PTH106
+        remove_file(os.path.join(directory, name))  # noqa: PTH118
+    remove_folder(directory)
 
 
 def _belongs_to_sparse(name: str) -> bool:

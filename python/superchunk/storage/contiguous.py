@@ -23,7 +23,7 @@ from superchunk.exceptions import (
 )
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
-from superchunk.storage.file import FileBytes, storage_error
+from superchunk.storage.file import FileBytes, remove_file
 from superchunk.storage.state import FrameState
 from superchunk.storage.view import TableView
 
@@ -113,7 +113,7 @@ class FrameStore(TableView):
                 state.commit()
         except BaseException:
             file.close()
-            _unlink(aside)
+            remove_file(aside)
             raise
         key = (*file.identity(), 0)
         return cls(registry.enter(key, state), key, name, writable=True)
@@ -339,22 +339,12 @@ class FrameStore(TableView):
         if state.unpublished is None:
             raise StorageError(f"{self.path}: the frame has its name already")
         self._let_go()
-        _unlink(state.file.path)
+        remove_file(state.file.path)
 
     def _let_go(self) -> None:
         state, self._state = self._state, None
         if state is not None and registry.leave(self._key, state):
             state.file.close()
-
-
-def _unlink(path: str) -> None:
-    """Remove a file of ours that may be gone already."""
-    try:
-        os.unlink(path)  # noqa: PTH108
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise storage_error(error, path) from error
 
 
 def _about(error: SuperchunkError, path: str) -> SuperchunkError:

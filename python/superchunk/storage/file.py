@@ -1,25 +1,209 @@
-"""Positioned reads and writes on one file, and how their failures are told.
+"""Positioned reads and writes on one file, all calls that change a disk, and how their failures are told.
 
 Everything goes through descriptors with ``pread`` and ``pwrite``: no position to
 share between threads or after a fork, no mapping that could fault. Reading and
 writing have a descriptor each, so that a handle for reading asks for no more.
-Knows nothing about frames.
+
+What changes a disk goes through one object, `system`, and nothing in this package
+goes past it: whoever puts another `System` in its place sees every change, in order.
+The crash laboratory in `superchunk.testing` does. Knows nothing about frames.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from superchunk.exceptions import StorageError, UnsupportedError
 
-__all__ = ["FileBytes", "storage_error"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+__all__ = [
+    "FileBytes",
+    "System",
+    "link_file",
+    "make_folder",
+    "remove_file",
+    "remove_folder",
+    "replace_file",
+    "storage_error",
+    "sync_folder",
+]
+
+_MOST_BUFFERS = 1024
+"""Buffers of one ``pwritev``: what POSIX systems take (IOV_MAX)."""
+
+
+class System:
+    """The calls that change a disk, as the operating system has them.
+
+    Every method raises `OSError` when the system refuses.
+    """
+
+    def open_new(self, path: str, mode: int = 0o666) -> int:
+        """Create the new file `path` for reading and writing; return its descriptor."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+
+    def open_folder(self, path: str) -> int:
+        """Open the directory `path`; return its descriptor."""
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def pwrite(self, fd: int, buffers: Sequence[Buffer], at: int) -> None:
+        """Write all of `buffers`, one behind the other, at byte `at`."""
+        left = [memoryview(data) for data in buffers]
+        left = [view for view in left if view.nbytes]
+        while left:
+            done = os.pwritev(fd, left[:_MOST_BUFFERS], at)
+            at += done
+            while left and done >= left[0].nbytes:
+                done -= left.pop(0).nbytes
+            if done:  # signals, a disk that gets full, and writes over 2 GiB, come in parts
+                left[0] = left[0].cast("B")[done:]
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Make the file `size` bytes long."""
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        """Wait until the file's bytes and its size are on the disk."""
+        os.fsync(fd)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give `old` the name `new`, in place of what has it."""
+        os.replace(old, new)  # noqa: PTH105 - a name is a str here
+
+    def link(self, old: str, new: str) -> None:
+        """Give the file `old` a second name, `new`, that nothing may have."""
+        os.link(old, new, follow_symlinks=False)
+
+    def unlink(self, path: str) -> None:
+        """Remove the name of a file."""
+        os.unlink(path)  # noqa: PTH108 - a name is a str here
+
+    def mkdir(self, path: str) -> None:
+        """Make the directory `path`."""
+        os.mkdir(path)  # noqa: PTH102 - a name is a str here
+
+    def rmdir(self, path: str) -> None:
+        """Remove the empty directory `path`."""
+        os.rmdir(path)  # noqa: PTH106 - a name is a str here
+
+    def sync_folder(self, path: str) -> None:
+        """Wait until the names in the directory `path` are on the disk."""
+        fd = self.open_folder(path)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # some network file systems do not know it of a directory
+                raise
+        finally:
+            os.close(fd)
+
+
+system: System = System()
+"""Through which everything in this package changes a disk."""
 
 
 def storage_error(error: OSError, path: str) -> StorageError:
     """Return `error` as a `StorageError` about `path`, errno kept."""
     return StorageError(error.errno or 0, error.strerror or str(error), path)
+
+
+def replace_file(old: str, new: str) -> None:
+    """Give `old` the name `new`, in place of what has it.
+
+    Raises
+    ------
+    StorageError
+        The system refuses; it is about `new`.
+
+    """
+    try:
+        system.rename(old, new)
+    except OSError as error:
+        raise storage_error(error, new) from error
+
+
+def link_file(old: str, new: str) -> None:
+    """Give the file `old` a second name, `new`.
+
+    Raises
+    ------
+    StorageError
+        Something has that name, or the system refuses.
+
+    """
+    try:
+        system.link(old, new)
+    except OSError as error:
+        raise storage_error(error, new) from error
+
+
+def remove_file(path: str) -> None:
+    """Remove a file of ours that may be gone already.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    try:
+        system.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise storage_error(error, path) from error
+
+
+def make_folder(path: str) -> None:
+    """Make the directory `path`, which must not exist.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    try:
+        system.mkdir(path)
+    except OSError as error:
+        raise storage_error(error, path) from error
+
+
+def remove_folder(path: str) -> None:
+    """Remove the directory `path`, which must be empty.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    try:
+        system.rmdir(path)
+    except OSError as error:
+        raise storage_error(error, path) from error
+
+
+def sync_folder(path: str) -> None:
+    """Wait until the names in the directory `path` are on the disk; an empty path is the current one.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    try:
+        system.sync_folder(path or os.curdir)
+    except OSError as error:
+        raise storage_error(error, path) from error
 
 
 class FileBytes:
@@ -73,7 +257,7 @@ class FileBytes:
     def create(cls, path: str) -> Self:
         """Create the new file `path` for reading and writing; it must not exist."""
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            fd = system.open_new(path)
         except OSError as error:
             raise storage_error(error, path) from error
         return cls(path, fd, fd)
@@ -117,26 +301,24 @@ class FileBytes:
             raise storage_error(error, self.path) from error
         return raw
 
-    def pwrite(self, data: bytes, at: int) -> None:
-        """Write all of `data` at byte `at`."""
+    def pwrite(self, data: bytes | Sequence[Buffer], at: int) -> None:
+        """Write all of `data`, which may come as several buffers, at byte `at`."""
         try:
-            done = os.pwrite(self.write_fd, data, at)
-            while done < len(data):
-                done += os.pwrite(self.write_fd, memoryview(data)[done:], at + done)
+            system.pwrite(self.write_fd, [data] if isinstance(data, bytes) else data, at)
         except OSError as error:
             raise storage_error(error, self.path) from error
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
         try:
-            os.ftruncate(self.write_fd, size)
+            system.truncate(self.write_fd, size)
         except OSError as error:
             raise storage_error(error, self.path) from error
 
     def sync(self) -> None:
         """Wait until what was written is on the disk."""
         try:
-            os.fsync(self.write_fd)
+            system.sync(self.write_fd)
         except OSError as error:
             raise storage_error(error, self.path) from error
 

@@ -20,7 +20,6 @@ Source: docs/format/cframe.md, "Commits" and "Frames without data".
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
@@ -31,7 +30,7 @@ from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import Trailer
 from superchunk.storage.changes import check_same_length
-from superchunk.storage.file import storage_error
+from superchunk.storage.file import replace_file
 from superchunk.storage.followed import FollowedFrame
 from superchunk.storage.loading import PROBE_LEN
 
@@ -132,7 +131,7 @@ class FrameState(FollowedFrame):
         at = self._end
         if self._stray:
             self._trim(at)
-        self.file.pwrite(chunks[0] if len(chunks) == 1 else b"".join(chunks), self.start + at)
+        self.file.pwrite(chunks, self.start + at)
         header_len = len(self._raw_header)
         entries = []
         for chunk in chunks:
@@ -304,7 +303,7 @@ class FrameState(FollowedFrame):
                 room = end - header_len
             if self._stray:
                 self._trim(end)
-            self.file.pwrite(chunk + trailer, self.start + end)
+            self.file.pwrite([chunk, trailer], self.start + end)
             if sync:
                 self.file.sync()
             frame_len = end + len(chunk) + len(trailer)
@@ -333,10 +332,7 @@ class FrameState(FollowedFrame):
 
     def _publish(self, name: str) -> None:
         """Give the file its name, in place of what had it."""
-        try:
-            os.replace(self.file.path, name)  # noqa: PTH105 - a name is a str here
-        except OSError as error:
-            raise storage_error(error, name) from error
+        replace_file(self.file.path, name)
         self.file.path = name
         self.unpublished = None
 
