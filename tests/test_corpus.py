@@ -14,7 +14,7 @@ import pytest
 import superchunk
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError, UnsupportedError
-from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.frames import FrameStore
 from superchunk.testing import reference
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 import superchunk
 from superchunk import _engine
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError
-from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.frames import FrameStore
 
 MOST_LAYERS = 16
 """In a frame; the peer destroys frames with more when it changes them."""

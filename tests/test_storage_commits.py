@@ -25,10 +25,10 @@ from superchunk.exceptions import (
 from superchunk.frame.header import FrameHeader
 from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import write_cframe
-from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.frames import FrameStore
 from superchunk.storage.file import FileBytes
 from superchunk.storage.memory import MemoryStore
-from superchunk.storage.state import FrameState
+from superchunk.storage.contiguous import ContiguousState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,9 +56,9 @@ class FileBytes_open:  # noqa: N801 - reads as a call
 
     def __init__(self, path: str) -> None:
         self.file = FileBytes.open(path)
-        self.state = FrameState.load(self.file, 0)
+        self.state = ContiguousState.load(self.file, 0)
 
-    def __enter__(self) -> FrameState:
+    def __enter__(self) -> ContiguousState:
         return self.state
 
     def __exit__(self, *_: object) -> None:
@@ -71,7 +71,7 @@ def other_process(path: str, code: str) -> None:
     script = (
         f"import sys; sys.path.insert(0, {here!r})\n"
         "from storage_tools import *\n"
-        "from superchunk.storage.contiguous import FrameStore\n"
+        "from superchunk.storage.frames import FrameStore\n"
         f"s = FrameStore.open({path!r}, writable=True)\n{code}\ns.close()\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -18,7 +18,7 @@ from superchunk.frame.header import FrameHeader
 from superchunk.frame.index import special_entry
 from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import read_cframe, write_cframe
-from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.frames import FrameStore
 from superchunk.storage.memory import MemoryStore
 
 if TYPE_CHECKING:

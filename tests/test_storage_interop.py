@@ -15,7 +15,7 @@ from superchunk import _engine
 from superchunk.exceptions import UnsupportedError
 from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import read_cframe, write_cframe
-from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from superchunk.storage.base import ChunkStore

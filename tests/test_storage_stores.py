@@ -18,7 +18,7 @@ from superchunk.exceptions import (
 )
 from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import read_cframe, write_cframe
-from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.frames import FrameStore
 from superchunk.storage.memory import MemoryStore
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@
     ├── UnsupportedError(NotImplementedError, ValueError)
     │                                       a codec or filter that is not built in
     ├── StorageError(OSError)               reading or writing failed
+    │   └── LockedError(BlockingIOError)    another process is writing there
     ├── ReadOnlyError(ValueError)           a change through a handle that may only read
     ├── ClosedError(ValueError)             use of a closed handle
     ├── ArgumentError(ValueError)           an argument that cannot be used
@@ -28,7 +29,9 @@ __all__ = [
     "ArgumentError",
     "ChunkIndexError",
     "ClosedError",
+    "DamagedFrameError",
     "FormatError",
+    "LockedError",
     "MetalayerError",
     "MetalayerKeyError",
     "MetalayerValueError",
@@ -92,6 +95,30 @@ class NewerFormatError(FormatError):
     """A format version that this library does not know."""
 
 
+class DamagedFrameError(FormatError):
+    """A frame that is damaged now, in whose file an earlier commit is whole.
+
+    ``open(..., recover=True)`` reads that commit, and `repair` makes a frame of it.
+
+    Parameters
+    ----------
+    damage
+        What is wrong with the present state.
+    nchunks, nbytes
+        Number of chunks, and uncompressed bytes, of the newest intact commit.
+
+    """
+
+    def __init__(self, damage: FormatError, *, nchunks: int, nbytes: int) -> None:
+        super().__init__(damage.field, at=damage.at, expected=damage.expected, found=damage.found)
+        self.args = (
+            f"{damage}; the file holds an intact commit of {nchunks} chunks, {nbytes} bytes:"
+            " open(..., recover=True) reads it, repair() makes a frame of it",
+        )
+        self.nchunks = nchunks
+        self.nbytes = nbytes
+
+
 class UnsupportedError(SuperchunkError, NotImplementedError, ValueError):
     """A codec or filter that is registered, or not even that, but not built in.
 
@@ -118,6 +145,14 @@ class StorageError(OSError, SuperchunkError):
 
     `OSError` comes first, for it is the one that fills `errno`, `strerror` and `filename`.
     """
+
+
+class LockedError(StorageError, BlockingIOError):
+    """Another process has the container open for writing; `errno` is EAGAIN."""
+
+    def __str__(self) -> str:
+        """Return the message with the path in front."""
+        return f"{self.filename}: {self.strerror}"
 
 
 class ReadOnlyError(SuperchunkError, ValueError):

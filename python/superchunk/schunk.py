@@ -51,7 +51,7 @@ from superchunk.params import (
     number_of,
 )
 from superchunk.storage.cframe import write_cframe
-from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -168,7 +168,11 @@ class ChunkStore(Protocol):
         ...
 
     def refresh(self) -> bool:
-        """Follow changes made elsewhere; return whether there were any."""
+        """Follow changes made elsewhere, unless pinned; return whether there were any."""
+        ...
+
+    def advance(self) -> bool:
+        """Follow changes made elsewhere, pinned or not; return whether there were any."""
         ...
 
     def source(self, nchunk: int) -> Source:
@@ -223,8 +227,16 @@ class ChunkStore(Protocol):
         """Make several changes one: all happen, or by an exception none."""
         ...
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make several changes one, on the disk when it ends; none inside another."""
+        ...
+
     def flush(self) -> None:
         """Commit everything, down to the disk."""
+        ...
+
+    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Give dead bytes back; `progress` is told the bytes done and all of them."""
         ...
 
     def close(self) -> None:

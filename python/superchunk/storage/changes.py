@@ -22,6 +22,7 @@ from superchunk.exceptions import (
     FormatError,
     MetalayerKeyError,
     MetalayerValueError,
+    StorageError,
     SuperchunkError,
 )
 from superchunk.frame.index import MAX_CHUNKS, special_entry, special_kind
@@ -69,6 +70,10 @@ def check_same_length(old: bytes | None, name: str, content: bytes) -> None:
 class MutableChunkTable(ChunkTable):
     """A `ChunkTable` that can be changed, by one thread at a time."""
 
+    in_transaction = False
+    """Whether a transaction is under way."""
+    _must_sync = False
+
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         """Store `chunks` and return their entries."""
         raise SuperchunkError(f"no place for {len(chunks)} chunks")
@@ -109,16 +114,38 @@ class MutableChunkTable(ChunkTable):
     def batch(self) -> Iterator[None]:
         """Make the changes inside one change."""
         mark = self.begin()
+        before = self.version
         try:
             self._depth += 1
             try:
                 yield
             finally:
                 self._depth -= 1
-            self._finish()
+            if self.version != before:
+                self._finish()
         except BaseException:
             self.undo(mark)
             raise
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the changes inside one change, on the disk when it ends.
+
+        Raises
+        ------
+        StorageError
+            One is under way already.
+
+        """
+        if self.in_transaction:
+            raise StorageError("a transaction is under way already; one cannot begin inside another")
+        self.in_transaction = True
+        try:
+            with self.batch():
+                yield
+                self._urgent = self._must_sync = True
+        finally:
+            self.in_transaction = self._must_sync = False
 
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
@@ -395,8 +422,12 @@ class MutableChunkTable(ChunkTable):
         entry = self.index[nchunk]
         if entry < 0:
             self._live = (stored, specials - 1)
-        else:
+            return
+        try:
             cbytes = _engine.sizes([self.place(entry, nchunk)])[0][1]
+        except SuperchunkError:
+            self._live = None  # it can be removed all the same
+        else:
             self._live = (stored - cbytes, specials)
 
     def _changed(self) -> None:

@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from superchunk.exceptions import StorageError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
@@ -30,7 +28,7 @@ from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from superchunk._engine import Source
     from superchunk.storage.base import FrameSettings
@@ -79,12 +77,12 @@ class CommittedFrame(MutableChunkTable):
         self.path = path
         self.lock = threading.RLock()
         self.users = 0
+        self.writers = 0
+        """How many of its users may change it."""
         self.successor: CommittedFrame | None = None
         """The state that handles go on with, once another frame has this one's name."""
         self.sync_level: SyncLevel = "explicit"
         self.sealing = True
-        self.in_transaction = False
-        self._must_sync = False
         self._loads = 0
         self._fields: tuple[object, dict[str, Any]] = (None, {})
         super().__init__(
@@ -120,9 +118,18 @@ class CommittedFrame(MutableChunkTable):
     def disable_writing(self) -> None:
         """Let other processes write; the last handle for writing is gone."""
 
+    @property
     @abstractmethod
-    def compact(self, progress: object = None) -> None:
-        """Reclaim dead bytes."""
+    def writing(self) -> bool:
+        """Whether this process has the frame for writing."""
+
+    @abstractmethod
+    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Give dead bytes back to the disk."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove a frame that has not got its name yet."""
 
     @abstractmethod
     def close(self) -> None:
@@ -232,29 +239,6 @@ class CommittedFrame(MutableChunkTable):
         """Before a change: come to terms with what another process did."""
         if not self._dirty and not self._depth:
             self.refresh()
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Make the changes inside one change, on the disk when it ends.
-
-        Raises
-        ------
-        StorageError
-            One is under way already.
-
-        """
-        if self.in_transaction:
-            raise StorageError(f"{self.path}: a transaction is under way already; one cannot be inside another")
-        self.in_transaction = True
-        try:
-            with self.batch():
-                try:
-                    yield
-                finally:
-                    self.in_transaction = False
-                self._must_sync = self._urgent = True
-        finally:
-            self._must_sync = False
 
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""

@@ -254,10 +254,15 @@ class FileBytes:
         raise StorageError(f"{path}: expected a regular file")
 
     @classmethod
-    def create(cls, path: str) -> Self:
-        """Create the new file `path` for reading and writing; it must not exist."""
+    def create(cls, path: str, *, like: FileBytes | None = None) -> Self:
+        """Create the new file `path` for reading and writing; it must not exist.
+
+        Its permissions are those of the file `like`, if that is given.
+        """
         try:
             fd = system.open_new(path)
+            if like is not None:
+                os.fchmod(fd, stat.S_IMODE(os.fstat(like.read_fd).st_mode))
         except OSError as error:
             raise storage_error(error, path) from error
         return cls(path, fd, fd)
@@ -283,10 +288,15 @@ class FileBytes:
 
     def size(self) -> int:
         """Return the file's size, bytes."""
+        return self.size_and_time()[0]
+
+    def size_and_time(self) -> tuple[int, float]:
+        """Return the file's size, bytes, and when it was changed, seconds since 1970."""
         try:
-            return os.fstat(self.read_fd).st_size
+            status = os.fstat(self.read_fd)
         except OSError as error:
             raise storage_error(error, self.path) from error
+        return status.st_size, status.st_mtime
 
     def pread(self, nbytes: int, at: int) -> bytes:
         """Return `nbytes` from byte `at`, fewer where the file ends."""
@@ -321,6 +331,12 @@ class FileBytes:
             system.sync(self.write_fd)
         except OSError as error:
             raise storage_error(error, self.path) from error
+
+    def close_writing(self) -> None:
+        """Close the descriptor for writing, if it is one of its own."""
+        fd, self.write_fd = self.write_fd, -1
+        if fd not in (-1, self.read_fd):
+            os.close(fd)
 
     def close(self) -> None:
         """Close the descriptors; closing twice is fine."""

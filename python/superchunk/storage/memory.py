@@ -228,6 +228,10 @@ class MemoryStore(TableView):
         """Return False: nobody else can change a store in memory."""
         return False
 
+    def advance(self) -> bool:
+        """Return False: nobody else can change a store in memory."""
+        return False
+
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
         with self._lock:
@@ -276,8 +280,24 @@ class MemoryStore(TableView):
         with self._lock, self._open.batch():
             yield
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make several changes one: all happen, or by an exception none.
+
+        Raises
+        ------
+        StorageError
+            One is under way already.
+
+        """
+        with self._lock, self._open.transaction():
+            yield
+
     def flush(self) -> None:
         """Do nothing: there is no disk to write to."""
+
+    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Do nothing: there are no dead bytes."""
 
     def close(self) -> None:
         """Let go of the chunks; closing twice is fine."""

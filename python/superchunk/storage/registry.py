@@ -18,18 +18,24 @@ from superchunk.exceptions import SuperchunkError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk.storage.state import FrameState
+    from superchunk.storage.committed import CommittedFrame
 
-__all__ = ["Key", "enter", "find", "leave"]
+__all__ = ["Key", "enter", "find", "join", "leave", "move", "state_of"]
 
 Key = tuple[int, int, int]
 """Device, inode, position of the frame in the file."""
 
-_frames: dict[Key, FrameState] = {}
+_frames: dict[Key, CommittedFrame] = {}
+_keys: dict[int, Key] = {}
 _lock = threading.RLock()
 
 
-def find(key: Key) -> FrameState | None:
+def state_of(key: Key) -> CommittedFrame | None:
+    """Return the open frame of `key`, or None."""
+    return _frames.get(key)
+
+
+def find(key: Key) -> CommittedFrame | None:
     """Return the open frame of `key` with one more user, or None."""
     with _lock:
         state = _frames.get(key)
@@ -38,26 +44,47 @@ def find(key: Key) -> FrameState | None:
         return state
 
 
-def enter(key: Key, state: FrameState) -> FrameState:
+def enter(key: Key, state: CommittedFrame) -> CommittedFrame:
     """Return the open frame of `key` with one more user: `state` if it is the first."""
     with _lock:
         held = _frames.setdefault(key, state)
         held.users += 1
+        if held is state:
+            _keys[id(state)] = key
         return held
 
 
-def leave(key: Key, state: FrameState) -> bool:
+def join(state: CommittedFrame) -> None:
+    """Count one more user of a state that is open."""
+    with _lock:
+        state.users += 1
+
+
+def move(state: CommittedFrame, key: Key) -> None:
+    """Know `state`, if it is known, by another key: its frame is in another file now."""
+    with _lock:
+        old = _keys.get(id(state))
+        if old is None:
+            return
+        if _frames.get(old) is state:
+            del _frames[old]
+        _keys[id(state)] = key
+        _frames[key] = state
+
+
+def leave(state: CommittedFrame) -> bool:
     """Count one user less; return whether it was the last."""
     with _lock:
         state.users -= 1
         if state.users > 0:
             return False
-        if _frames.get(key) is state:
+        key = _keys.pop(id(state), None)
+        if key is not None and _frames.get(key) is state:
             del _frames[key]
         return True
 
 
-def _each(do: Callable[[FrameState], None]) -> None:
+def _each(do: Callable[[CommittedFrame], None]) -> None:
     for state in list(_frames.values()):
         try:
             do(state)

@@ -1,0 +1,437 @@
+"""Frames on the disk, as stores: a handle each, on a state that handles share.
+
+A `FrameStore` knows whether it may write and what it has seen; chunks, metalayers and
+commits are the business of the shared state, in one file or in a directory.
+
+Source: docs/format/cframe.md, "Commits" and "Concurrency".
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError
+from superchunk.frame.metalayers import MAX_METALAYERS
+from superchunk.storage import registry
+from superchunk.storage.base import Snapshot
+from superchunk.storage.contiguous import ContiguousState
+from superchunk.storage.view import TableView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.committed import CommittedFrame, SyncLevel
+
+__all__ = ["FrameStore"]
+
+_MAX_CHUNKSIZE = 2**31 - 1
+
+
+class FrameStore(TableView):
+    """A `ChunkStore` in a frame; made by `create` and `open`.
+
+    A handle that is dropped is closed.
+    """
+
+    def __init__(
+        self,
+        state: CommittedFrame,
+        path: str,
+        *,
+        writable: bool,
+        sync: SyncLevel = "explicit",
+        seal: bool = True,
+        pinned: bool = False,
+    ) -> None:
+        """Take over one use of `state`, counted by the registry."""
+        self._state: CommittedFrame | None = state
+        self.path: str | None = path
+        self.writable = writable
+        self.pinned = pinned
+        self.change_tick = 0
+        self._sync: SyncLevel = sync
+        self._seal = seal
+        self._seen = state.version
+        if writable:
+            state.writers += 1
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        settings: FrameSettings,
+        chunksize: int,
+        meta: Mapping[str, bytes],
+        *,
+        vlblocks: bool = False,
+        publish: bool = True,
+        sync: SyncLevel = "explicit",
+        seal: bool = True,
+    ) -> Self:
+        """Make an empty frame, in place of whatever file was at `path`.
+
+        It is written aside and then renamed, so that a failure leaves the old file.
+
+        Parameters
+        ----------
+        path
+            The file.
+        settings
+            What to record for new chunks.
+        chunksize
+            Bytes of a full chunk; 0: sizes vary; -1: as the first chunk's.
+        meta
+            The fixed metalayers; there can be no others later.
+        vlblocks
+            Chunks will have variable-length blocks.
+        publish
+            Rename at once. Otherwise the old file stays until the first commit:
+            until enough chunks are written, a metalayer is changed, or `flush` or
+            `close` is called; `discard` gives up instead.
+        sync
+            When to wait for the disk.
+        seal
+            Write seals, fingerprint and commit records.
+
+        Raises
+        ------
+        ValueError
+            `chunksize` is out of range.
+        MetalayerValueError
+            More than 16 metalayers, or a name over 31 bytes.
+        LockedError
+            Another process is writing the frame that is there.
+        StorageError
+            The system refuses.
+
+        """
+        if not -1 <= chunksize <= _MAX_CHUNKSIZE:
+            raise ValueError(f"chunksize: expected -1 to {_MAX_CHUNKSIZE}, got {chunksize}")
+        name = os.fspath(path)
+        state = ContiguousState.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
+        store = cls(state, name, writable=True, sync=sync, seal=seal)
+        if publish:
+            try:
+                store.publish()
+            except BaseException:
+                store.discard()
+                raise
+        return store
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        offset: int = 0,
+        writable: bool = False,
+        sync: SyncLevel = "explicit",
+        seal: bool = True,
+        snapshot: bool = False,
+        recover: bool = False,
+    ) -> Self:
+        """Open the frame that begins at byte `offset` of a file.
+
+        Parameters
+        ----------
+        path
+            The file.
+        offset
+            Bytes before the frame.
+        writable
+            It will be changed, by this process alone.
+        sync, seal
+            As for `create`.
+        snapshot
+            Stay at the state that is found, until `advance`.
+        recover
+            If the present state is damaged, take the newest intact commit in the file
+            instead; for reading only.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such file.
+        FormatError
+            There is no frame, or a damaged one.
+        LockedError
+            To be changed, while another process does.
+        ReadOnlyError
+            To be changed, although something follows it in the file.
+        StorageError
+            The system refuses.
+
+        """
+        name = os.fspath(path)
+        if offset < 0:
+            raise ValueError(f"offset: expected at least 0, got {offset}")
+        if writable and (snapshot or recover):
+            raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
+        state = ContiguousState.opened(name, offset, private=snapshot or recover, recover=recover)
+        store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=snapshot or recover)
+        try:
+            with state.lock:
+                if writable:
+                    state.enable_writing()
+                    state.writers += 1
+                    store.writable = True
+                    state.sync_level, state.sealing = sync, seal
+                if not state.busy and not store.pinned:
+                    state.commit() if state.waiting else state.refresh()
+            store._seen = state.version
+        except BaseException:
+            store._let_go()
+            raise
+        return store
+
+    def __del__(self) -> None:
+        """Close a handle that was dropped."""
+        if getattr(self, "_state", None) is not None:
+            self.close()
+
+    @property
+    def _open(self) -> CommittedFrame:
+        state = self._state
+        if state is None:
+            raise ClosedError(f"{self.path}: the handle is closed")
+        if state.successor is not None:
+            state = self._go_on(state, state.successor)
+        return state
+
+    def _go_on(self, old: CommittedFrame, new: CommittedFrame) -> CommittedFrame:
+        """Use the state that this process has of the file that replaced ours."""
+        while new.successor is not None:
+            new = new.successor
+        registry.join(new)
+        self._state = new
+        if self.writable:
+            old.writers -= 1
+            new.writers += 1
+        self._seen = -1
+        if registry.leave(old):
+            old.close()
+        return new
+
+    @contextmanager
+    def _changing(self) -> Iterator[CommittedFrame]:
+        """Hold the frame for a change through this handle."""
+        state = self._open
+        if not self.writable:
+            raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
+        with state.lock:
+            if not state.writing:  # after a fork, or with another file in place of ours
+                state.enable_writing()
+            state.sync_level, state.sealing = self._sync, self._seal
+            state.follow()
+            before = state.version
+            try:
+                yield state
+            finally:
+                if self._seen == before:
+                    self._seen = state.version
+
+    @property
+    def settings(self) -> FrameSettings:
+        """What is recorded for new chunks; assigning records it with the next commit."""
+        return self._open.settings
+
+    @settings.setter
+    def settings(self, settings: FrameSettings) -> None:
+        with self._changing() as state:
+            state.assign_settings(settings)
+
+    @property
+    def meta(self) -> Mapping[str, bytes]:
+        """The fixed metalayers, raw."""
+        return self._open.meta
+
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of the frame that nothing refers to."""
+        return self._open.dead_bytes
+
+    @property
+    def frame_len(self) -> int:
+        """Bytes of the committed frame."""
+        return self._open.frame_len
+
+    def snapshot(self) -> Snapshot:
+        """Return the chunks as they are now."""
+        state = self._open
+        with state.lock:
+            return Snapshot(state.index.copy(), state.settled_place(), state.fixed_size)
+
+    def refresh(self) -> bool:
+        """Follow changes made elsewhere, unless pinned; return whether there were any.
+
+        Raises
+        ------
+        StorageError
+            Another process changed the frame while changes made here waited.
+        FormatError
+            The frame is damaged now.
+
+        """
+        if self.pinned:
+            return False
+        return self.advance()
+
+    def advance(self) -> bool:
+        """Follow changes made elsewhere, pinned or not; return whether there were any.
+
+        Raises
+        ------
+        StorageError, FormatError
+            As for `refresh`.
+
+        """
+        state = self._open
+        state.refresh()
+        if state.successor is not None:
+            state = self._open
+        if state.version == self._seen:
+            return False
+        self._seen = state.version
+        self.change_tick += 1
+        return True
+
+    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
+        """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
+        with self._changing() as state:
+            state.insert(nchunk, chunks)
+
+    def replace(self, nchunk: int, chunk: bytes) -> None:
+        """Put `chunk` in the place of chunk `nchunk`."""
+        with self._changing() as state:
+            state.replace(nchunk, chunk)
+
+    def delete(self, nchunk: int) -> None:
+        """Remove chunk `nchunk`."""
+        with self._changing() as state:
+            state.delete(nchunk)
+
+    def reorder(self, order: Sequence[int]) -> None:
+        """Put chunk ``order[i]`` at place i."""
+        with self._changing() as state:
+            state.reorder(order)
+
+    def fill_special(self, kind: int, nbytes: int, value: bytes | None) -> None:
+        """Fill an empty store with `nbytes` of special value `kind`."""
+        with self._changing() as state:
+            state.fill_special(kind, nbytes, value)
+
+    def set_meta(self, name: str, content: bytes) -> None:
+        """Change a fixed metalayer, at once for every reader; its length must stay."""
+        with self._changing() as state:
+            state.set_meta(name, content)
+
+    def set_vlmeta(self, name: str, chunk: bytes) -> None:
+        """Add or change a vlmetalayer, at once for every reader; at most 16."""
+        with self._changing() as state:
+            state.set_vlmeta(name, chunk, most=MAX_METALAYERS)
+
+    def del_vlmeta(self, name: str) -> None:
+        """Remove a vlmetalayer, at once for every reader."""
+        with self._changing() as state:
+            state.del_vlmeta(name)
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Make several changes one: all happen, or by an exception none.
+
+        Other threads wait until it ends.
+        """
+        with self._changing() as state, state.batch():
+            yield
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make several changes one, on the disk when it ends.
+
+        Raises
+        ------
+        StorageError
+            One is under way already, or the commit failed; then nothing has changed.
+
+        """
+        with self._changing() as state, state.transaction():
+            yield
+
+    def flush(self) -> None:
+        """Commit everything, down to the disk; within a batch, its end does."""
+        state = self._open
+        with state.lock:
+            if self.writable and not state.busy:
+                state.commit(sync=True)
+
+    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Give back the frame's dead bytes to the disk.
+
+        Parameters
+        ----------
+        progress
+            Called with the bytes of chunks done and those in all.
+
+        Raises
+        ------
+        StorageError
+            A batch is under way, or the system refuses; the frame is as it was.
+
+        """
+        with self._changing() as state:
+            if state.busy:
+                raise StorageError(f"{self.path}: cannot compact within a transaction")
+            state.compact(progress)
+
+    def close(self) -> None:
+        """Commit what waits and let go; closing twice is fine.
+
+        Raises
+        ------
+        StorageError
+            The commit failed; the handle is closed all the same.
+
+        """
+        if self._state is None:
+            return
+        try:
+            state = self._open
+            with state.lock:
+                if self.writable and not state.busy:
+                    state.commit()
+        finally:
+            self._let_go()
+
+    def publish(self) -> None:
+        """Commit what waits; a frame made with ``publish=False`` has its name then.
+
+        Raises
+        ------
+        StorageError
+            Writing failed.
+
+        """
+        state = self._open
+        with state.lock:
+            if not state.busy:
+                state.commit()
+
+    def discard(self) -> None:
+        """Close a frame made with ``publish=False`` as if it had never been."""
+        state = self._open
+        state.discard()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        state, self._state = self._state, None
+        if state is None:
+            return
+        if self.writable:
+            state.writers -= 1
+            if state.writers == 0:
+                state.disable_writing()
+        if registry.leave(state):
+            state.close()

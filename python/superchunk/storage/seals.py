@@ -1,0 +1,118 @@
+"""Seals of the chunks in one file: renewed after other writers, compared after a loss of power.
+
+Source: docs/format/integrity.md, "What a reader concludes" and "Recovery".
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from superchunk import _engine
+from superchunk.exceptions import FormatError
+from superchunk.frame.integrity import SEAL_LEN
+from superchunk.storage.loading import check_fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from superchunk.frame.index import Index
+    from superchunk.storage.contiguous import ContiguousState
+    from superchunk.storage.loading import Loaded
+
+__all__ = ["SEALED", "STALE", "UNSEALED", "after_power_loss", "checked_tail", "renew_seals", "stored_entries"]
+
+SEALED, UNSEALED, STALE = 0, 1, 2
+"""What `_engine.check_seals` says of a chunk that is there whole."""
+
+_SLAB = 8192
+# A machine that lost its power had written out what was older than this, seconds.
+_WRITTEN_OUT = 3600.0
+_CLOCK_ERROR = 60.0
+
+
+def _start_of_machine() -> float:
+    """Return when this machine started, seconds since 1970."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.time() - (time.monotonic() if clock is None else time.clock_gettime(clock))
+
+
+def after_power_loss(changed_at: float) -> bool:
+    """Return whether a file that was changed at `changed_at` may have lost what was written.
+
+    True for the hour before this machine started. Before that, the system had written
+    everything out by itself; after it, nothing can have been lost yet.
+    """
+    start = _start_of_machine()
+    return start - _WRITTEN_OUT <= changed_at <= start + _CLOCK_ERROR
+
+
+def stored_entries(index: Index) -> Iterator[list[tuple[int, int]]]:
+    """Yield the chunk numbers and entries of stored chunks, some thousand at a time."""
+    repeated = index.repeated_entry
+    if repeated is not None and repeated < 0:
+        return
+    for start in range(0, len(index), _SLAB):
+        entries = index.slice(start, min(start + _SLAB, len(index)))
+        yield [(nchunk, entry) for nchunk, entry in enumerate(entries, start) if entry >= 0]
+
+
+def checked_tail(fd: int, start: int, loaded: Loaded, changed_at: float) -> None:
+    """Compare the chunks that may not have reached the disk with their seals.
+
+    Parameters
+    ----------
+    fd, start
+        The file, and the frame's first byte in it.
+    loaded
+        What the frame says about itself.
+    changed_at
+        When the file was changed last, seconds since 1970.
+
+    Raises
+    ------
+    FormatError
+        A chunk of a commit that was never synced is not as it was written.
+
+    """
+    record, header = loaded.record, loaded.header
+    if loaded.sealed is False or record is None or not header.nbytes or not after_power_loss(changed_at):
+        return
+    if loaded.sealed is None:
+        check_fingerprint(loaded)
+    settled = record.settled - header.header_len
+    for slab in stored_entries(loaded.index):
+        tail = [(nchunk, entry) for nchunk, entry in slab if entry >= settled]
+        sources = [(fd, start + header.header_len + entry, max(header.cbytes - entry, 0)) for _, entry in tail]
+        for (nchunk, entry), (status, _) in zip(tail, _engine.check_seals(sources), strict=True):
+            if status != SEALED:
+                raise FormatError(
+                    f"chunk {nchunk}",
+                    at=header.header_len + entry,
+                    expected="the bytes that its seal tells",
+                    found="others: a commit that was not synced did not reach the disk",
+                )
+
+
+def renew_seals(state: ContiguousState) -> None:
+    """Bring seals up to date that another writer left behind a chunk that it changed.
+
+    Raises
+    ------
+    StorageError
+        The file cannot be read or written.
+
+    """
+    base = state.start + len(state.header_bytes)
+    places = sorted(entry for slab in stored_entries(state.index) for _, entry in slab)
+    for first in range(0, len(places), _SLAB):
+        slab_places = places[first : first + _SLAB]
+        sources = [state.place(entry, 0) for entry in slab_places]
+        found = _engine.check_seals(sources)
+        for n, (status, cbytes) in enumerate(found):
+            entry = slab_places[n]
+            end = entry + cbytes
+            following = places[first + n + 1] if first + n + 1 < len(places) else end + SEAL_LEN
+            if status == STALE and following >= end + SEAL_LEN:
+                seal = _engine.seal(state.file.pread(cbytes, base + entry))
+                state.file.pwrite(seal, base + end)
