@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
-from superchunk.storage.frames import FrameStore
 from superchunk.storage.file import remove_file, remove_folder
+from superchunk.storage.frames import FrameStore
 from superchunk.storage.memory import MemoryStore
 
 if TYPE_CHECKING:

@@ -42,7 +42,6 @@ from superchunk.exceptions import (
     FormatError,
     NewerFormatError,
     TruncatedError,
-    UnsupportedError,
 )
 
 __all__ = ["FIXED_LEN", "MAGIC", "MAX_CHUNKS_READ", "MIN_TRAILER_LEN", "FrameHeader"]
@@ -251,7 +250,10 @@ def _check_frame_type(frame_type: int, *, sparse: bool) -> None:
         return
     kinds = {0: "0, a contiguous frame", 1: "1, the index file of a sparse frame: open its directory"}
     raise FormatError(
-        "frame_type", at=0x1A, expected="1, sparse" if sparse else "0, contiguous", found=kinds.get(frame_type, frame_type)
+        "frame_type",
+        at=0x1A,
+        expected="1, sparse" if sparse else "0, contiguous",
+        found=kinds.get(frame_type, frame_type),
     )
 
 

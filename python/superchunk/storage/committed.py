@@ -6,7 +6,7 @@ switches to them in one step. How that looks is the business of the two layouts:
 `contiguous` (one file) and `sparse` (a directory).
 
 A commit costs bytes in proportion to the number of chunks. So a change is committed at
-once only while that is at most a tenth of the chunk bytes written since the last commit;
+once only while that is at most a twelfth of the chunk bytes written since the last commit;
 else it waits. All commits together, the closing one included, then stay below an eighth.
 
 Source: docs/format/cframe.md, "Commits" and "Concurrency"; docs/format/integrity.md.
@@ -41,7 +41,7 @@ SyncLevel = Literal["never", "explicit", "commit"]
 SYNC_LEVELS: Final = ("never", "explicit", "commit")
 """When to wait for the disk: not at all; for `flush` and transactions; for each commit."""
 
-_COMMIT_SHARE = 10
+_COMMIT_SHARE = 12
 _CHUNK_HEADER_LEN = 32
 
 
