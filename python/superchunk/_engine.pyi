@@ -1,10 +1,16 @@
 """The Rust engine, as Python sees it: a few wide calls on chunks.
 
 A *source* is where one chunk's bytes are: any contiguous buffer that begins with
-the chunk (bytes behind its ``cbytes`` are ignored), or ``(fd, offset, limit)`` for
+the chunk (bytes behind its ``cbytes`` are ignored), ``(fd, offset, limit)`` for
 a chunk at byte `offset` of an open file, of which at most `limit` bytes may be
-read. The interpreter lock is released while the engine works; buffers must not
+read, or ``(path, offset, limit)`` for one in a file that is opened for the call:
+a regular file, never through a symbolic link, and not more than 64 at a time.
+The interpreter lock is released while the engine works; buffers must not
 change meanwhile.
+
+A file that cannot be opened is a StorageError with errno and filename, a missing
+one a MissingFileError, which is a FileNotFoundError as well. `nrequest` of an error of
+`read` and `check_seals` is the number of the source that it belongs to.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +18,8 @@ from typing import Any, TypeAlias, final
 
 from typing_extensions import Buffer
 
-Source: TypeAlias = Buffer | tuple[int, int, int]
-"""A chunk in memory, or ``(fd, offset, limit)`` in an open file."""
+Source: TypeAlias = Buffer | tuple[int, int, int] | tuple[str, int, int]
+"""A chunk in memory, ``(fd, offset, limit)`` in an open file, or ``(path, offset, limit)``."""
 
 Request: TypeAlias = tuple[Source, int, int, int, int]
 """``(source, nbytes, start, stop, at)``: bytes ``start:stop`` of the chunk's
@@ -134,6 +140,40 @@ def read_vlblocks(source: Source, *, nthreads: int = 1, itemsize: int = 0, hooks
 
 def lazy_chunk(source: Source, nchunk: int, offset: int) -> bytes:
     """Return header, block table and trailer (see docs/format/chunk.md, "Lazy chunks")."""
+
+def seal(chunk: Buffer) -> bytes:
+    """Return the 16 bytes that stand behind a chunk and prove it (docs/format/integrity.md)."""
+
+def hash64(parts: Sequence[Source]) -> int:
+    """Return the XXH3-64 of all parts, one after the other.
+
+    Parts are any bytes, not chunks; of a file exactly `limit` bytes, or TruncatedError.
+    """
+
+def hash128(parts: Sequence[Source]) -> bytes:
+    """Return the XXH3-128 of all parts, one after the other: its low 64 bits, then its high 64 bits, little endian.
+
+    Parts are those of `hash64`.
+    """
+
+def check_seals(sources: Sequence[Source], nthreads: int = 1) -> list[tuple[int, int]]:
+    """Compare chunks with the seals behind them: ``(status, cbytes)`` of each.
+
+    The status is 0 for a chunk that is as it was sealed, 1 for no seal, 2 for a seal of
+    other bytes, 3 for a header that breaks the format (`cbytes` is then 0) or a chunk that
+    cannot be read, its file missing included, and 4 for a chunk that reaches beyond its
+    `limit` or file. A seal beyond `limit` is no seal. Failures that are not the chunk's, such as
+    a permission, are raised. Takes 256 KB for each thread.
+    """
+
+def probe_changed(fd: int, at: int, probe: bytes) -> bool:
+    """Return whether the bytes at `at` are others than `probe`, or the open file has no name any more."""
+
+def sync_filesystem(fd: int) -> None:
+    """Have everything on the disk that was written to the file system of `fd`.
+
+    Raises StorageError with errno ENOTSUP where the system has no such call.
+    """
 
 def codec_version(codec: int) -> tuple[str, str]:
     """Return name and version of the library behind a built-in codec id."""

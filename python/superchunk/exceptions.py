@@ -9,6 +9,8 @@
     ├── UnsupportedError(NotImplementedError, ValueError)
     │                                       a codec or filter that is not built in
     ├── StorageError(OSError)               reading or writing failed
+    │   └── MissingFileError(FileNotFoundError)
+    │                                       a file that a container names is not there
     ├── ReadOnlyError(ValueError)           a change through a handle that may only read
     ├── ClosedError(ValueError)             use of a closed handle
     ├── ArgumentError(ValueError)           an argument that cannot be used
@@ -32,6 +34,7 @@ __all__ = [
     "MetalayerError",
     "MetalayerKeyError",
     "MetalayerValueError",
+    "MissingFileError",
     "NewerFormatError",
     "ReadOnlyError",
     "StorageError",
@@ -118,6 +121,10 @@ class StorageError(OSError, SuperchunkError):
 
     `OSError` comes first, for it is the one that fills `errno`, `strerror` and `filename`.
     """
+
+
+class MissingFileError(StorageError, FileNotFoundError):
+    """A file that a container names is not there."""
 
 
 class ReadOnlyError(SuperchunkError, ValueError):
