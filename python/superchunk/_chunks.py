@@ -8,7 +8,6 @@ making, opening and copying (`schunk`).
 from __future__ import annotations
 
 import operator
-import os
 import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +20,7 @@ from superchunk._user import hooks_for
 from superchunk._writing import Encoder, insert_groups
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError, TruncatedError
 from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, SpecialValue
+from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -573,15 +573,14 @@ def chunk_bytes(source: _engine.Source) -> bytes:
     FormatError
         Its header is damaged.
     StorageError
-        The file ends too early.
+        The file cannot be read, or ends too early.
 
     """
     cbytes = _engine.describe(source).cbytes
     if not isinstance(source, tuple):
         return bytes(memoryview(source)[:cbytes])
-    descriptor, offset, _ = source
-    chunk = os.pread(descriptor, cbytes, offset)
+    chunk = read_range(source, cbytes)
     if len(chunk) < cbytes:
-        msg = f"chunk at byte {offset} of the file: need {cbytes} bytes, got {len(chunk)}"
+        msg = f"chunk at byte {source[1]} of the file: need {cbytes} bytes, got {len(chunk)}"
         raise StorageError(msg)
     return chunk
