@@ -26,12 +26,13 @@ from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.file import remove_file, remove_folder
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.sidecar import environment_locking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from superchunk._handle import Deserialize
-    from superchunk.params import Storage
+    from superchunk.params import Storage, SyncLevel
     from superchunk.storage.base import ChunkStore, FrameSettings
 
 __all__ = [
@@ -82,7 +83,7 @@ def check_storage(storage: Storage) -> Storage:
     ValueError
         They do not.
     ArgumentError
-        They ask for a sparse frame or for locking, which this version does not have.
+        They ask for a sparse frame, which this version does not have.
 
     """
     path = storage.urlpath
@@ -92,12 +93,9 @@ def check_storage(storage: Storage) -> Storage:
     elif storage.initial_mapping_size is not None:
         msg = "initial_mapping_size: expected with mmap_mode only"
         raise ValueError(msg)
-    if storage.locking:
-        if path is None:
-            msg = "locking: expected with a urlpath only"
-            raise ValueError(msg)
-        msg = "locking=True: taking part in the lock protocol is not supported in this version"
-        raise ArgumentError(msg)
+    if storage.locking and path is None:
+        msg = "locking: expected with a urlpath only"
+        raise ValueError(msg)
     if mode == "r" and path is None:
         msg = "mode 'r': cannot open for reading, because you did not specify a urlpath"
         raise ValueError(msg)
@@ -141,6 +139,12 @@ def open_handle(
     mmap_mode: str | None = None,
     initial_mapping_size: int | None = None,
     deserialize: Deserialize = "safe",
+    locking: bool = False,
+    sync: SyncLevel = "explicit",
+    seal: bool = True,
+    snapshot: bool = False,
+    recover: bool = False,
+    verify: str | None = None,
 ) -> Handle:
     """Return a handle on a frame that exists.
 
@@ -175,7 +179,19 @@ def open_handle(
         msg = f"{path}: a directory; sparse frames are not supported in this version"
         raise ArgumentError(msg)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
-    store: ChunkStore = FrameStore.open(path, offset=offset, writable=effective != "r" and mmap_mode != "c")
+    if effective != "r" and (snapshot or recover):
+        msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
+        raise ArgumentError(msg)
+    store: ChunkStore = FrameStore.open(
+        path,
+        offset=offset,
+        writable=effective != "r" and mmap_mode != "c",
+        sync=sync,
+        seal=seal,
+        snapshot=snapshot,
+        recover=recover,
+        locking=locking or environment_locking(),
+    )
     if mmap_mode == "c":
         store = MemoryStore.over(store)
     return Handle(
@@ -186,6 +202,8 @@ def open_handle(
         mmap_mode=mmap_mode,
         initial_mapping_size=initial_mapping_size,
         deserialize=deserialize,
+        locking=locking,
+        verify=verify,
     )
 
 
@@ -214,7 +232,16 @@ def create_handle(
     else:
         if exists(path):
             _make_way(path)
-        store = FrameStore.create(path, settings, chunksize, meta, publish=publish)
+        store = FrameStore.create(
+            path,
+            settings,
+            chunksize,
+            meta,
+            publish=publish,
+            sync=storage.sync,
+            seal=storage.seal,
+            locking=storage.locking or environment_locking(),
+        )
     return Handle(
         store,
         mode=MMAP_MODES[storage.mmap_mode] if storage.mmap_mode else storage.mode,
@@ -222,6 +249,7 @@ def create_handle(
         contiguous=bool(storage.contiguous),
         mmap_mode=storage.mmap_mode,
         initial_mapping_size=storage.initial_mapping_size,
+        locking=storage.locking,
     )
 
 
@@ -243,7 +271,7 @@ def reset_handle(handle: Handle, offset: int) -> None:
         return
     settings, chunksize, meta = store.settings, store.snapshot().chunksize, dict(store.meta)
     store.close()
-    handle.store = FrameStore.create(path, settings, chunksize, meta)
+    handle.store = FrameStore.create(path, settings, chunksize, meta, locking=handle.locking)
 
 
 def _make_way(path: str) -> None:

@@ -1,8 +1,8 @@
-"""Seals, fingerprint and commit record: what tells a damaged frame from a sound one.
+r"""Seals, fingerprint and commit record: what tells a damaged frame from a sound one.
 
 ::
 
-    chunk            | SCSEAL1\\0 | XXH3-64 of the chunk |
+    chunk            | SCSEAL1\0 | XXH3-64 of the chunk |
     ... index chunk  | SCCOMIT1 | settled u64 | header_len u32 | 0 u32 | header | XXH3-64 |
     trailer          ... 0xD8 | 3 | XXH3-128 of header, index chunk and trailer |
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
@@ -31,15 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from superchunk._engine import Source
+    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Mark
     from superchunk.storage.loading import Loaded
 
-__all__ = ["SYNC_LEVELS", "CommittedFrame", "SyncLevel", "empty_frame"]
-
-SyncLevel = Literal["never", "explicit", "commit"]
-SYNC_LEVELS: Final = ("never", "explicit", "commit")
-"""When to wait for the disk: not at all; for `flush` and transactions; for each commit."""
+__all__ = ["CommittedFrame", "empty_frame"]
 
 _COMMIT_SHARE = 12
 _CHUNK_HEADER_LEN = 32
@@ -98,8 +95,10 @@ class CommittedFrame(MutableChunkTable):
     # What a layout adds, besides `place` and `put`.
 
     @abstractmethod
-    def refresh(self) -> bool:
+    def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit; return whether there was one.
+
+        With `force` there was one, even if the first bytes do not show it.
 
         Raises
         ------
@@ -111,8 +110,11 @@ class CommittedFrame(MutableChunkTable):
         """
 
     @abstractmethod
-    def enable_writing(self) -> None:
-        """Make sure that the frame can be changed, by this process alone."""
+    def enable_writing(self, *, taking_turns: bool = False) -> None:
+        """Make sure that the frame can be changed, by this process alone.
+
+        Those that are `taking_turns` let each other in, but nobody else.
+        """
 
     @abstractmethod
     def disable_writing(self) -> None:
@@ -239,6 +241,10 @@ class CommittedFrame(MutableChunkTable):
         """Before a change: come to terms with what another process did."""
         if not self._dirty and not self._depth:
             self.refresh()
+
+    def mark_changed(self) -> None:
+        """Have the next commit write the frame, even if nothing is changed until then."""
+        self._dirty = True
 
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""

@@ -35,7 +35,7 @@ from superchunk.exceptions import (
 from superchunk.frame.header import FIXED_LEN
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
-from superchunk.storage.committed import CommittedFrame, empty_frame
+from superchunk.storage.committed import empty_frame
 from superchunk.storage.copying import copy_chunks
 from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
 from superchunk.storage.followed import FollowedFile
@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from superchunk._engine import Source
+    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Mark
-    from superchunk.storage.committed import SyncLevel
+    from superchunk.storage.committed import CommittedFrame
 
 __all__ = ["ContiguousState", "about", "aside_of", "refuse_if_written"]
 
@@ -122,13 +123,13 @@ class ContiguousState(FollowedFile):
             state = cls.load(file, 0)
             state.path, state.unpublished = path, final
             state.sync_level, state.sealing = sync, seal
-            state.fresh = not os.path.lexists(final)  # noqa: PTH110 - a str all the way
+            state.fresh = not os.path.lexists(final)
             state._writer.acquire(file.write_fd, path)  # noqa: SLF001 - its own
         except BaseException:
             file.close()
             remove_file(file.path)
             raise
-        state._dirty = seal  # so that the first commit adds the fingerprint
+        state.mark_changed()  # the first commit writes it again, with its fingerprint
         registry.enter((*file.identity(), 0), state)
         return state
 
@@ -237,7 +238,7 @@ class ContiguousState(FollowedFile):
         super().commit(index_chunk, sync=sync)
         if self.unpublished is not None:
             self._publish(self.unpublished)
-            if sync and self.sync_level != "never" or self.sync_level == "commit":
+            if (sync and self.sync_level != "never") or self.sync_level == "commit":
                 self._sync()
 
     def commit_if_idle(self) -> None:
@@ -412,7 +413,7 @@ class ContiguousState(FollowedFile):
     def _publish(self, name: str) -> None:
         """Give the file its name, in place of what had it."""
         refuse_if_written(name, self.path)
-        if os.path.lexists(name) and self.sync_level != "never":  # noqa: PTH110 - a str all the way
+        if os.path.lexists(name) and self.sync_level != "never":
             self.file.sync()
             self.fresh = False
         replace_file(self.file.path, name)

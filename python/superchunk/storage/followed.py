@@ -119,15 +119,15 @@ class FollowedFile(CommittedFrame):
             used += SEAL_LEN * (len(self.index) - specials) + self._record_len() * bool(self.nbytes)
         return max(self._end - used, 0)
 
-    def refresh(self) -> bool:
+    def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit or compaction; return whether there was one."""
-        if not self.file.changed(self.start, self._probe):
+        if not force and not self.file.changed(self.start, self._probe):
             return False
         with self.lock:
-            if self.unpublished is not None or not self.file.changed(self.start, self._probe):
+            if self.unpublished is not None:
                 return False
-            if self.file.pread(len(self._probe), self.start) == self._probe and not self._has_heir():
-                return False  # the file was removed, and nothing has its name
+            if not force and self.file.pread(len(self._probe), self.start) == self._probe and not self._has_heir():
+                return False  # another thread was first; or the file was removed, and nothing has its name
             waiting = self._dirty or self._depth > 0
             self._reload()
         if waiting:
@@ -195,8 +195,10 @@ class FollowedFile(CommittedFrame):
 
     # Writing, by one process at a time.
 
-    def enable_writing(self) -> None:
+    def enable_writing(self, *, taking_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
+
+        Those that are `taking_turns` let each other in, but nobody else.
 
         Raises
         ------
@@ -215,7 +217,7 @@ class FollowedFile(CommittedFrame):
                 return
             self._check_behind()
             self.file.enable_writing()
-            self._writer.acquire(self.file.write_fd, self.path)
+            self._writer.acquire(self.file.write_fd, self.path, shared=taking_turns)
             try:
                 self.follow()  # what the last writer did until it let go
                 if self._unproven is not None:
