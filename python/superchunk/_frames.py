@@ -16,6 +16,7 @@ from superchunk._opening import check_deserialize, check_storage, is_array, open
 from superchunk.params import Storage, as_dparams
 from superchunk.schunk import SChunk
 from superchunk.storage.cframe import read_cframe
+from superchunk.storage.legacy import read_legacy
 
 if TYPE_CHECKING:
     import os
@@ -166,7 +167,9 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
     """
     wanted = check_deserialize(deserialize)
     view = byte_view(cframe, "cframe")
-    store = read_cframe(bytes(view) if copy else view)
+    content = bytes(view) if copy else view
+    legacy = read_legacy(content)
+    store = read_cframe(content) if legacy is None else legacy
     return SChunk._of_handle(Handle(store, contiguous=True, deserialize=wanted))  # noqa: SLF001
 
 

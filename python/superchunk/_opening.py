@@ -21,9 +21,10 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from superchunk._handle import Handle
-from superchunk.exceptions import ArgumentError, StorageError
+from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.contiguous import FrameStore
+from superchunk.storage.legacy import open_legacy
 from superchunk.storage.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ def open_handle(
         What is there is no frame, or a damaged one.
     ArgumentError
         It is a sparse frame.
+    ReadOnlyError
+        It is the frame of an old writer, to be changed.
     StorageError
         It cannot be read, or not be opened for writing.
 
@@ -174,7 +177,7 @@ def open_handle(
         msg = f"{path}: a directory; sparse frames are not supported in this version"
         raise ArgumentError(msg)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
-    store: ChunkStore = FrameStore.open(path, offset=offset, writable=effective != "r" and mmap_mode != "c")
+    store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c")
     if mmap_mode == "c":
         store = MemoryStore.over(store)
     return Handle(
@@ -186,6 +189,24 @@ def open_handle(
         initial_mapping_size=initial_mapping_size,
         deserialize=deserialize,
     )
+
+
+def _open_frame(path: str, offset: int, *, writable: bool) -> ChunkStore:
+    """Open a frame of today, or one of an old writer."""
+    try:
+        return FrameStore.open(path, offset=offset, writable=writable)
+    except FormatError:
+        legacy = open_legacy(path, offset=offset)
+        if legacy is None:
+            raise
+    if writable:
+        legacy.close()
+        msg = (
+            f"{path}: the frame of an old writer (Blosc2 before 2.0), which is read and never changed; "
+            "convert it with `superchunk convert OLD NEW`"
+        )
+        raise ReadOnlyError(msg)
+    return legacy
 
 
 def create_handle(
