@@ -614,8 +614,8 @@ def test_random_damage_is_an_error_or_something_and_soon(
     damaged = bytes(frame[:longer] if longer < 0 else frame + bytes(longer))
     started = time.monotonic()
     read = read_all(damaged)
-    if longer == 0:
-        assert read_all(damaged, tmp_path_factory.getbasetemp() / "damaged") == read
+    in_file = read_all(damaged, tmp_path_factory.getbasetemp() / "damaged")
+    assert read in {None, in_file}  # a file may go on after a frame that claims to be shorter
     assert time.monotonic() - started < MOST_SECONDS
 
 

@@ -44,7 +44,10 @@ _CHUNK_MIN: Final = 32
 _FIRST_READ: Final = 92
 _KEEP_INDEX: Final = 32 * 1024
 _MAX_USERMETA: Final = 2**26
-"""Bytes of user metadata that are unpacked while opening; more is left in its chunk."""
+_TRUSTED_USERMETA: Final = 2**20
+_TRUSTED_RATIO: Final = 1024
+"""User metadata over 64 MiB, and what claims far more than its chunk can be expected to hold,
+is not decoded while opening: over 1 MiB and 1024 times the chunk."""
 
 
 class _OpenFile:
@@ -218,7 +221,8 @@ def _as_value(chunk: bytes) -> bytes:
     """
     try:
         info = _engine.describe(chunk)
-        if info.cbytes != len(chunk) or info.nbytes > _MAX_USERMETA:
+        earned = min(_MAX_USERMETA, _TRUSTED_USERMETA + _TRUSTED_RATIO * len(chunk))
+        if info.cbytes != len(chunk) or info.nbytes > earned:
             return chunk
         content = _engine.decompress(chunk)
     except SuperchunkError:
