@@ -79,6 +79,10 @@ def open(  # noqa: A001  (the name users know)
         There is nothing at that path.
     FormatError
         What is there is no frame, or a damaged one; a RuntimeError.
+    ReadOnlyError
+        It is the frame of an old writer, which is read and never changed.
+    UnsupportedError
+        It is older than those that can be read.
     ValueError
         An argument that is not allowed, or not known.
     StorageError
