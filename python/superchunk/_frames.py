@@ -16,6 +16,7 @@ from superchunk._opening import check_deserialize, check_storage, is_array, open
 from superchunk.params import Storage, as_dparams
 from superchunk.schunk import SChunk
 from superchunk.storage.cframe import read_cframe
+from superchunk.storage.legacy import read_legacy
 
 if TYPE_CHECKING:
     import os
@@ -99,6 +100,10 @@ def open(  # noqa: A001  (the name users know)
         if an intact commit is in the file, for `recover`.
     LockedError
         For writing, and another process is writing it.
+    ReadOnlyError
+        It is the frame of an old writer, which is read and never changed.
+    UnsupportedError
+        It is older than those that can be read.
     ValueError
         An argument that is not allowed, or not known.
     StorageError
@@ -198,7 +203,9 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
     """
     wanted = check_deserialize(deserialize)
     view = byte_view(cframe, "cframe")
-    store = read_cframe(bytes(view) if copy else view)
+    content = bytes(view) if copy else view
+    legacy = read_legacy(content)
+    store = read_cframe(content) if legacy is None else legacy
     return SChunk._of_handle(Handle(store, contiguous=True, deserialize=wanted))  # noqa: SLF001
 
 

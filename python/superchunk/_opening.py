@@ -21,19 +21,22 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from superchunk._handle import Handle
-from superchunk.exceptions import ArgumentError, StorageError
+from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.file import remove_file, remove_folder
 from superchunk.storage.frames import FrameStore
+from superchunk.storage.legacy import open_legacy
 from superchunk.storage.memory import MemoryStore
 from superchunk.storage.sidecar import environment_locking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Unpack
 
     from superchunk._handle import Deserialize
-    from superchunk.params import Storage, SyncLevel
+    from superchunk.params import Storage
     from superchunk.storage.base import ChunkStore, FrameSettings
+    from superchunk.storage.frames import OpenOptions
 
 __all__ = [
     "check_deserialize",
@@ -139,12 +142,8 @@ def open_handle(
     mmap_mode: str | None = None,
     initial_mapping_size: int | None = None,
     deserialize: Deserialize = "safe",
-    locking: bool = False,
-    sync: SyncLevel = "explicit",
-    seal: bool = True,
-    snapshot: bool = False,
-    recover: bool = False,
     verify: str | None = None,
+    **how: Unpack[OpenOptions],
 ) -> Handle:
     """Return a handle on a frame that exists.
 
@@ -158,6 +157,8 @@ def open_handle(
         What is there is no frame, or a damaged one.
     ArgumentError
         It is a sparse frame.
+    ReadOnlyError
+        It is the frame of an old writer, to be changed.
     StorageError
         It cannot be read, or not be opened for writing.
 
@@ -179,19 +180,10 @@ def open_handle(
         msg = f"{path}: a directory; sparse frames are not supported in this version"
         raise ArgumentError(msg)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
-    if effective != "r" and (snapshot or recover):
+    if effective != "r" and (how.get("snapshot") or how.get("recover")):
         msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
         raise ArgumentError(msg)
-    store: ChunkStore = FrameStore.open(
-        path,
-        offset=offset,
-        writable=effective != "r" and mmap_mode != "c",
-        sync=sync,
-        seal=seal,
-        snapshot=snapshot,
-        recover=recover,
-        locking=locking or environment_locking(),
-    )
+    store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
     if mmap_mode == "c":
         store = MemoryStore.over(store)
     return Handle(
@@ -202,9 +194,28 @@ def open_handle(
         mmap_mode=mmap_mode,
         initial_mapping_size=initial_mapping_size,
         deserialize=deserialize,
-        locking=locking,
+        locking=how.get("locking", False),
         verify=verify,
     )
+
+
+def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOptions]) -> ChunkStore:
+    """Open a frame of today, or one of an old writer."""
+    how["locking"] = how.get("locking", False) or environment_locking()
+    try:
+        return FrameStore.open(path, offset=offset, writable=writable, **how)
+    except FormatError:
+        legacy = open_legacy(path, offset=offset)
+        if legacy is None:
+            raise
+    if writable:
+        legacy.close()
+        msg = (
+            f"{path}: the frame of an old writer (Blosc2 before 2.0), which is read and never changed; "
+            "convert it with `superchunk convert OLD NEW`"
+        )
+        raise ReadOnlyError(msg)
+    return legacy
 
 
 def create_handle(

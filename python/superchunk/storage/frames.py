@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 
 from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError
 from superchunk.frame.metalayers import MAX_METALAYERS
@@ -27,9 +27,19 @@ if TYPE_CHECKING:
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
 
-__all__ = ["FrameStore"]
+__all__ = ["FrameStore", "OpenOptions"]
 
 _MAX_CHUNKSIZE = 2**31 - 1
+
+
+class OpenOptions(TypedDict, total=False):
+    """What `FrameStore.open` can be asked besides; see there."""
+
+    sync: SyncLevel
+    seal: bool
+    snapshot: bool
+    recover: bool
+    locking: bool
 
 
 class FrameStore(TableView):
