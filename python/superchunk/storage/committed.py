@@ -205,6 +205,11 @@ class CommittedFrame(MutableChunkTable):
         return self._committed_header
 
     @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        return not self._stale_seals
+
+    @property
     def busy(self) -> bool:
         """Whether a batch is under way."""
         return self._depth > 0
@@ -356,8 +361,8 @@ class CommittedFrame(MutableChunkTable):
         parts = [] if index_chunk is None else [index_chunk]
         return trailer[:-FINGERPRINT_LEN] + fingerprint(header, self._layers, parts, trailer)
 
-    def _record(self, header: bytes, settled: int) -> bytes:
-        return CommitRecord(header, settled).to_bytes() if self.sealing else b""
+    def _record(self, header: bytes, settled: int, *, pending: bool = False) -> bytes:
+        return CommitRecord(header, settled, pending).to_bytes() if self.sealing else b""
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

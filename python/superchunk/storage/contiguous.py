@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from superchunk.storage.committed import CommittedFrame
 
 __all__ = ["ContiguousState", "about", "aside_of", "refuse_if_written"]
+_SECTOR = 512
+"""Bytes that a disk writes at once."""
 
 
 def aside_of(path: str) -> str:
@@ -262,10 +264,31 @@ class ContiguousState(FollowedFile):
             raise StorageError(f"{self.path}: the file was removed or replaced while it was open; nothing was written")
 
     def _write_chunks(self, index_chunk: bytes | None, *, sync: bool) -> None:
-        """Write index chunk, record and trailer, and then the header."""
+        """Write what changed, in one commit or, with a long header, in two."""
         if self._stale_seals and self.sealing:
             self._stale_seals = False
             renew_seals(self)
+        first = _SECTOR - self.start % _SECTOR
+        old = self._committed_header
+        if not self.sealing or (self._raw_header[first:] == old[first:] and not self._pending):
+            self._write_commit(index_chunk, sync=sync)
+            return
+        # A disk writes one sector at once, and not two. Until the header is all there, the record's copy
+        # of it counts; so each step must have reached the disk before the next one.
+        self._write_commit(index_chunk, sync=sync, pending=True)
+        self._remember()
+        self._loads += 1  # what follows may fail, but the change is done
+        durable = self.sync_level != "never"
+        if durable:
+            self.file.sync()
+        self.file.pwrite(self._raw_header[first:], self.start + first)
+        if durable:
+            self.file.sync()
+        self._write_commit(None, sync=sync)
+        self._pending = False
+
+    def _write_commit(self, index_chunk: bytes | None, *, sync: bool, pending: bool = False) -> None:
+        """Write index chunk, record and trailer, and then the header; its first sector, while it is `pending`."""
         header_len = len(self._raw_header)
         end, room = self._end, self._room
         chunk = b""
@@ -279,7 +302,7 @@ class ContiguousState(FollowedFile):
         frame_len = end + len(chunk) + self._record_len() + len(trailer)
         header = self._header(frame_len=frame_len, cbytes=room)
         settled = frame_len if sync else self._settled
-        record = self._record(header, settled)
+        record = self._record(header, settled, pending=pending)
         trailer = self._sealed(header, source, trailer)
         if self._stray:
             self._trim(end)
@@ -288,7 +311,11 @@ class ContiguousState(FollowedFile):
         if sync:
             self.file.sync()
         old = self._committed_header
-        if old[FIXED_LEN:] == header[FIXED_LEN:]:
+        if pending:
+            first = _SECTOR - self.start % _SECTOR
+            self._pending = True
+            self._switch(header[:first], old[:first])
+        elif old[FIXED_LEN:] == header[FIXED_LEN:]:
             self._switch(header[:FIXED_LEN], old[:FIXED_LEN])
         else:
             self._switch(header, old)

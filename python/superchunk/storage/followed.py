@@ -88,6 +88,7 @@ class FollowedFile(CommittedFrame):
         self._stray = self._behind > 0
         # What others wrote cannot be checked, so it counts as settled.
         self._settled = loaded.record.settled if loaded.record and loaded.sealed is not False else header.frame_len
+        self._pending = loaded.record is not None and loaded.record.pending
         super()._adopt(loaded)
 
     # Reading.

@@ -296,6 +296,11 @@ class FrameStore(TableView):
         """Bytes of the committed frame."""
         return self._open.frame_len
 
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        return self._open.sealed
+
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
         state = self._open

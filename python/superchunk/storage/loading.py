@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError, TruncatedError
-from superchunk.frame.header import FrameHeader
+from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import Index, located
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk.frame.metalayers import read_metalayers
@@ -154,6 +154,8 @@ def parse_frame(
     record = None
     if record_at >= index_pos + index_len:
         record = CommitRecord.from_bytes(part(record_at, trailer_at - record_at))
+        if record is not None and record.pending and record.header[:FIXED_LEN] == raw_header[:FIXED_LEN]:
+            raw_header = record.header
     loaded = Loaded(
         header=header,
         raw_header=raw_header,
