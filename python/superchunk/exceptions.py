@@ -9,6 +9,7 @@
     ├── UnsupportedError(NotImplementedError, ValueError)
     │                                       a codec or filter that is not built in
     ├── StorageError(OSError)               reading or writing failed
+    │   └── LockedError(BlockingIOError)    another process is writing there
     ├── ReadOnlyError(ValueError)           a change through a handle that may only read
     ├── ClosedError(ValueError)             use of a closed handle
     ├── ArgumentError(ValueError)           an argument that cannot be used
@@ -29,6 +30,7 @@ __all__ = [
     "ChunkIndexError",
     "ClosedError",
     "FormatError",
+    "LockedError",
     "MetalayerError",
     "MetalayerKeyError",
     "MetalayerValueError",
@@ -118,6 +120,14 @@ class StorageError(OSError, SuperchunkError):
 
     `OSError` comes first, for it is the one that fills `errno`, `strerror` and `filename`.
     """
+
+
+class LockedError(StorageError, BlockingIOError):
+    """Another process has the container open for writing; `errno` is EAGAIN."""
+
+    def __str__(self) -> str:
+        """Return the message with the path in front."""
+        return f"{self.filename}: {self.strerror}"
 
 
 class ReadOnlyError(SuperchunkError, ValueError):
