@@ -36,6 +36,7 @@ from superchunk._opening import (
     open_handle,
 )
 from superchunk._user import check_available, hooks_for
+from superchunk._verify import verify
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
 from superchunk.exceptions import ArgumentError
 from superchunk.meta import Meta, VlMeta, pack_meta
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
     from superchunk._buffers import AnyBuffer
     from superchunk._handle import Handle
+    from superchunk._report import VerifyReport
     from superchunk.params import CParamsDict, DParamsDict, StorageDict
     from superchunk.storage.base import ChunkStore
 
@@ -306,6 +308,31 @@ class SChunk(FunctionCalls):
 
         """
         self._handle.writing().compact(progress)
+
+    def verify(
+        self,
+        *,
+        decode: bool = False,
+        nthreads: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> VerifyReport:
+        """Check every part of what is on the disk; see `superchunk.verify`.
+
+        What waits for its commit is committed first. A SChunk in memory has no seals;
+        its chunks can be decoded.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read, or not be written.
+
+        """
+        store = self._handle.fresh()
+        if not isinstance(store, FrameStore) or store.path is None:
+            return verify(self.to_cframe(), decode=decode, nthreads=nthreads, progress=progress)
+        if store.writable:
+            store.publish()
+        return verify(store.path, offset=store.start, decode=decode, nthreads=nthreads, progress=progress)
 
     # Properties.
 

@@ -282,6 +282,12 @@ class FrameStore(TableView):
             state.assign_settings(settings)
 
     @property
+    def start(self) -> int:
+        """The frame's first byte in its file."""
+        state = self._open
+        return state.start if isinstance(state, ContiguousState) else 0
+
+    @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
         return self._open.meta
