@@ -8,7 +8,6 @@ system's count for the process (``/proc/self/io``, wchar). Nothing here passes o
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import random
@@ -41,7 +40,7 @@ def written() -> int:
 
 def chunks_of_noise(count: int, nbytes: int) -> list[bytes]:
     """Return contents that compress to sizes that all differ a little."""
-    rng = random.Random(3)  # noqa: S311 - any numbers do
+    rng = random.Random(3)
     return [rng.randbytes(nbytes - n % 100) + bytes(n % 100) for n in range(count)]
 
 
@@ -77,23 +76,24 @@ def huge(name: str, folder: str, count: int) -> Figures:
 
 def make_huge(folder: str, count: int) -> None:
     """Write a frame of `count` chunks, every tenth of them plain."""
-    import superchunk  # noqa: PLC0415 - in this process only
-    from superchunk.storage.base import FrameSettings  # noqa: PLC0415
-    from superchunk.storage.frames import FrameStore  # noqa: PLC0415
+    import superchunk
+    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.frames import FrameStore
 
     zeros = superchunk._engine.special_chunk(1, 400, 1)  # noqa: SLF001 - what no other call makes as fast
     plain = superchunk.compress2(bytes(range(200)) * 2, typesize=1, codec=superchunk.Codec.LZ4)
     for path, chunks in (("small", 1000), ("huge", count)):
-        with contextlib.closing(FrameStore.create(f"{folder}/{path}", FrameSettings(typesize=1), 400, {})) as store:
-            with store.batch():
-                for at in range(0, chunks, 10_000):
-                    store.insert(at, ([zeros] * 9 + [plain]) * min(1000, (chunks - at) // 10))
+        store = FrameStore.create(f"{folder}/{path}", FrameSettings(typesize=1), 400, {})
+        with store.batch():
+            for at in range(0, chunks, 10_000):
+                store.insert(at, ([zeros] * 9 + [plain]) * min(1000, (chunks - at) // 10))
+        store.close()
 
 
 def update(name: str, folder: str, megabytes: int) -> Figures:
     """Update chunk 0 of a frame, with one that is a little larger."""
     b = package(name)
-    rng = random.Random(4)  # noqa: S311 - any numbers do
+    rng = random.Random(4)
     path = f"{folder}/update-{name}"
     s = b.SChunk(chunksize=10**6, urlpath=path, mode="w", cparams={"typesize": 4, "nthreads": 1, "codec": b.Codec.LZ4})
     s.append_data(rng.randbytes(500_000) + bytes(500_000))
@@ -107,7 +107,7 @@ def update(name: str, folder: str, megabytes: int) -> Figures:
 
 def sealed(name: str, folder: str, count: int) -> Figures:
     """Write chunks of 1 MB, LZ4 at level 1, with and without seals and fingerprint, in turn; each data set."""
-    import datasets  # noqa: PLC0415 - where it is used
+    import datasets
 
     b = package(name)
 
@@ -151,7 +151,7 @@ def follow(name: str, folder: str, count: int) -> Figures:
 def verify(name: str, folder: str, megabytes: int) -> Figures:
     """Verify a frame, and read the same file, from the page cache."""
     b = package(name)
-    rng = random.Random(6)  # noqa: S311 - any numbers do
+    rng = random.Random(6)
     path = f"{folder}/verify"
     with b.SChunk(chunksize=10**6, urlpath=path, mode="w", cparams={"typesize": 4, "nthreads": 2}) as s:
         for _ in range(megabytes):
@@ -175,7 +175,7 @@ def verify(name: str, folder: str, megabytes: int) -> Figures:
 def run(job: str, name: str, folder: str, size: int) -> Figures:
     """Do one job in a process of its own."""
     command = [sys.executable, __file__, "--job", job, "--package", name, "--folder", folder, "--size", str(size)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - this file itself
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
