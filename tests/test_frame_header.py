@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superchunk.exceptions import FormatError, NewerFormatError, TruncatedError, UnsupportedError
+from superchunk.exceptions import FormatError, NewerFormatError, TruncatedError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import Trailer
@@ -112,8 +112,12 @@ def test_frames_of_early_betas_are_named(marker: int) -> None:
 
 
 def test_a_sparse_frame_is_named() -> None:
-    with pytest.raises(UnsupportedError, match="sparse frames are not supported by this version"):
-        FrameHeader.from_bytes(with_bytes(0x1A, b"\1"))
+    raw = with_bytes(0x1A, b"\1")
+    with pytest.raises(FormatError, match="the index file of a sparse frame: open its directory"):
+        FrameHeader.from_bytes(raw)
+    assert FrameHeader.from_bytes(raw, sparse=True).to_bytes() == raw[:87]
+    with pytest.raises(FormatError, match="expected 1, sparse, found 0, a contiguous frame"):
+        FrameHeader.from_bytes(with_bytes(0x1A, b"\0"), sparse=True)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@
 
 use std::fs::File;
 use std::mem::ManuallyDrop;
+use std::path::PathBuf;
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
-use superchunk_engine::source::Source;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+use superchunk_engine::source::{Place, Source};
 
 /// A C-contiguous buffer.
 pub(crate) struct Buffer(PyUntypedBuffer);
@@ -65,29 +66,39 @@ impl Buffer {
 pub(crate) enum Held {
     Buffer(Buffer),
     File { file: ManuallyDrop<File>, offset: u64, limit: u64 },
+    Path { path: PathBuf, offset: u64, limit: u64 },
 }
 
 impl Held {
-    /// Take a source: a buffer, or `(fd, offset, limit)`.
+    /// Take a source: a buffer, `(fd, offset, limit)` or `(path, offset, limit)`.
     pub(crate) fn get(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(tuple) = object.cast::<PyTuple>() {
-            let (fd, offset, limit): (i32, u64, u64) = tuple.extract()?;
-            return Ok(Self::File { file: borrow_file(fd)?, offset, limit });
+            let (file, offset, limit): (Bound<'_, PyAny>, u64, u64) = tuple.extract()?;
+            if file.is_instance_of::<PyString>() {
+                return Ok(Self::Path { path: file.extract()?, offset, limit });
+            }
+            return Ok(Self::File { file: borrow_file(file.extract()?)?, offset, limit });
         }
         Ok(Self::Buffer(Buffer::get(object)?))
     }
 
-    pub(crate) fn source(&self) -> Source<'_> {
+    /// Take several.
+    pub(crate) fn get_all(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<Self>> {
+        objects.iter().map(Self::get).collect()
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
         match self {
-            Self::Buffer(buffer) => Source::Bytes(buffer.bytes()),
-            Self::File { file, offset, limit } => Source::File { file, offset: *offset, limit: *limit },
+            Self::Buffer(buffer) => Source::Bytes(buffer.bytes()).into(),
+            Self::File { file, offset, limit } => Source::File { file, offset: *offset, limit: *limit }.into(),
+            Self::Path { path, offset, limit } => Place::Path { path, offset: *offset, limit: *limit },
         }
     }
 }
 
 /// Look at a descriptor as a file, without owning it.
 #[cfg(unix)]
-fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
+pub(crate) fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
     use std::os::fd::FromRawFd;
     if fd < 0 {
         return Err(PyValueError::new_err(format!("fd: expected an open file, got {fd}")));
@@ -99,7 +110,7 @@ fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
 }
 
 #[cfg(windows)]
-fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
+pub(crate) fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
     use std::os::windows::io::FromRawHandle;
     unsafe extern "C" {
         safe fn _get_osfhandle(fd: i32) -> isize;

@@ -8,6 +8,7 @@ use superchunk_engine::Error;
 mod classes {
     #![allow(missing_docs, reason = "the classes are documented where they are defined, in Python")]
     pyo3::import_exception!(superchunk.exceptions, FormatError);
+    pyo3::import_exception!(superchunk.exceptions, MissingFileError);
     pyo3::import_exception!(superchunk.exceptions, NewerFormatError);
     pyo3::import_exception!(superchunk.exceptions, StorageError);
     pyo3::import_exception!(superchunk.exceptions, TruncatedError);
@@ -51,10 +52,44 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             py.get_type::<classes::UnsupportedError>().call1((*what, *id, *name))?
         }
         Error::Io { errno, .. } => py.get_type::<classes::StorageError>().call1((*errno, error.to_string()))?,
+        Error::Open { path, errno } => {
+            let missing = std::io::Error::from_raw_os_error(*errno).kind() == std::io::ErrorKind::NotFound;
+            let class = if missing {
+                py.get_type::<classes::MissingFileError>()
+            } else {
+                py.get_type::<classes::StorageError>()
+            };
+            class.call1((*errno, strerror(py, *errno)?, path.as_os_str()))?
+        }
+        Error::NotAFile { path, found } => {
+            let errno = errno_of(py, if *found == "a directory" { "EISDIR" } else { "EINVAL" })?;
+            let reason = format!("expected a regular file, found {found}");
+            py.get_type::<classes::StorageError>().call1((errno, reason, path.as_os_str()))?
+        }
         Error::OutOfMemory { .. } => return Ok(PyMemoryError::new_err(error.to_string())),
         Error::User { .. } => return Ok(PyRuntimeError::new_err(error.to_string())),
         // Argument and Destination, and whatever the engine may add.
         _ => return Ok(PyValueError::new_err(error.to_string())),
     };
     Ok(PyErr::from_value(called))
+}
+
+/// Make the exception for a call of the system that failed; what a system has no call for is `ENOTSUP`.
+pub(crate) fn system_error(py: Python<'_>, error: &std::io::Error) -> PyErr {
+    let made = || {
+        let errno = match error.raw_os_error() {
+            Some(errno) => errno,
+            None => errno_of(py, "ENOTSUP")?,
+        };
+        py.get_type::<classes::StorageError>().call1((errno, strerror(py, errno)?)).map(PyErr::from_value)
+    };
+    made().unwrap_or_else(|failure| failure)
+}
+
+fn errno_of(py: Python<'_>, name: &str) -> PyResult<i32> {
+    py.import("errno")?.getattr(name)?.extract()
+}
+
+fn strerror(py: Python<'_>, errno: i32) -> PyResult<String> {
+    py.import("os")?.call_method1("strerror", (errno,))?.extract()
 }

@@ -14,6 +14,7 @@ mod errors;
 mod hooks;
 mod info;
 mod read;
+mod seal;
 
 /// The Rust engine of superchunk: a few wide calls on chunks.
 #[pymodule(gil_used = false)]
@@ -26,4 +27,6 @@ mod _engine {
     use super::info::{ChunkInfo, codec_version, describe, free_threads, instruction_sets, lazy_chunk, sizes};
     #[pymodule_export]
     use super::read::{decompress, read, read_vlblocks};
+    #[pymodule_export]
+    use super::seal::{check_seals, hash64, hash128, probe_changed, seal, sync_filesystem};
 }

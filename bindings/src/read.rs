@@ -56,7 +56,7 @@ fn place<'a, 'd>(asked: &'a [Asked], mut dst: &'d mut [u8], clear: bool) -> PyRe
         let (here, rest) = rest.split_at_mut(one.length);
         dst = rest;
         done = one.at + one.length;
-        requests.push(Request { source: one.held.source(), nbytes: one.nbytes, start: one.start, dst: here });
+        requests.push(Request { place: one.held.place(), nbytes: one.nbytes, start: one.start, dst: here });
     }
     Ok(requests)
 }
@@ -65,7 +65,7 @@ fn options<'s>(nthreads: usize, itemsize: usize, session: Option<&'s Session<'_>
     ReadOptions { nthreads, itemsize: (itemsize > 0).then_some(itemsize), user: session.map(|session| session as _) }
 }
 
-fn explain(py: Python<'_>, session: Option<&Session<'_>>, failure: &ReadError) -> PyErr {
+pub(crate) fn explain(py: Python<'_>, session: Option<&Session<'_>>, failure: &ReadError) -> PyErr {
     let error = match session {
         Some(session) => session.to_python(py, &failure.error),
         None => to_python(py, &failure.error),
@@ -115,8 +115,8 @@ pub(crate) fn read<'py>(
 /// Open every chunk, which checks that what it claims to hold can be in it.
 fn look(asked: &[Asked], options: ReadOptions<'_>) -> Result<(), ReadError> {
     for (nrequest, one) in asked.iter().enumerate() {
-        let opened = Chunk::open(one.held.source(), options.itemsize, options.user);
-        let checked = opened.and_then(|chunk| {
+        let checked = one.held.place().open().and_then(|opened| {
+            let chunk = Chunk::open(opened.source(), options.itemsize, options.user)?;
             chunk.check_claims()?;
             let end = one.start.saturating_add(one.length as u64);
             if end > u64::from(chunk.header.nbytes) {
@@ -148,14 +148,15 @@ pub(crate) fn decompress<'py>(
     let session = session.as_ref();
     let options = options(nthreads, itemsize, session);
     let fail = |error| explain(py, session, &ReadError { nrequest: 0, error });
-    let source: Source<'_> = held.source();
+    let opened = py.detach(|| held.place().open()).map_err(fail)?;
+    let source: Source<'_> = opened.source();
     let header = py.detach(|| lazy::describe(source)).map_err(fail)?;
     let total = header.nbytes as usize;
     if total > LOOK_FIRST {
         py.detach(|| Chunk::open(source, options.itemsize, options.user)?.check_claims()).map_err(fail)?;
     }
     fresh_bytes(py, total, |dst| {
-        let requests = vec![Request { source, nbytes: None, start: 0, dst }];
+        let requests = vec![Request { place: source.into(), nbytes: None, start: 0, dst }];
         py.detach(|| engine::read(requests, options)).map_err(|failure| explain(py, session, &failure))?;
         Ok(total)
     })
@@ -174,7 +175,8 @@ pub(crate) fn read_vlblocks<'py>(
     let held = Held::get(source)?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
-    let blocks = py.detach(|| engine::read_vlblocks(held.source(), options(nthreads, itemsize, session)));
+    let options = options(nthreads, itemsize, session);
+    let blocks = py.detach(|| engine::read_vlblocks(held.place().open()?.source(), options));
     let blocks = blocks.map_err(|error| explain(py, session, &ReadError { nrequest: 0, error }))?;
     Ok(blocks.iter().map(|block| PyBytes::new(py, block)).collect())
 }

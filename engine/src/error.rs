@@ -4,6 +4,7 @@
 //! expected and what was there. Positions count from the first byte of the chunk.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 /// A result of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -91,6 +92,22 @@ pub enum Error {
         length: u64,
         /// The operating system's error number.
         errno: i32,
+    },
+    /// A file could not be opened.
+    #[error("opening {}: OS error {errno}", path.display())]
+    Open {
+        /// Its name.
+        path: PathBuf,
+        /// The operating system's error number.
+        errno: i32,
+    },
+    /// What has the name of a file is something else.
+    #[error("{}: expected a regular file, found {found}", path.display())]
+    NotAFile {
+        /// The name.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
     },
     /// A codec or filter supplied by the caller failed.
     #[error("{what} {id} of the user: {reason}")]

@@ -3,7 +3,7 @@
 //! Each function takes any bytes whatever and panics if a promise is broken: [`chunk_decode`] and
 //! [`range_decode`] that no chunk panics, hangs, takes memory that it has not earned or leaves a byte
 //! of the destination unwritten; [`roundtrip`] that what goes in comes out; [`blosclz`] and
-//! [`header`] the same of these two parts. The crate in `fuzz/` hands the fuzzer's bytes to them.
+//! [`header`] the same of these two parts; [`seals`] that a seal proves its chunk and nothing else. The crate in `fuzz/` hands the fuzzer's bytes to them.
 //!
 //! Not part of the engine's interface.
 
@@ -14,7 +14,8 @@ use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header};
 use crate::lazy;
 use crate::params::{EncodeOptions, EncodeParams};
 use crate::read::{self, ReadOptions, Request};
-use crate::source::Source;
+use crate::seal::{self, SEAL_LENGTH, Status};
+use crate::source::{Place, Source};
 
 /// Contents that claim more bytes than this are read in part only.
 const LARGEST_WHOLE: usize = 1 << 22;
@@ -25,7 +26,8 @@ const FILLINGS: [u8; 2] = [0xA5, 0x5A];
 fn read_twice(chunk: &[u8], start: usize, stop: usize, nthreads: usize) -> Result<Vec<u8>> {
     let mut outcomes = FILLINGS.map(|filling| {
         let mut dst = vec![filling; stop - start];
-        let requests = vec![Request { source: Source::Bytes(chunk), nbytes: None, start: start as u64, dst: &mut dst }];
+        let requests =
+            vec![Request { place: Source::Bytes(chunk).into(), nbytes: None, start: start as u64, dst: &mut dst }];
         let options = ReadOptions { nthreads, ..ReadOptions::default() };
         read::read(requests, options).map(|()| dst).map_err(|failure| failure.error)
     });
@@ -71,8 +73,8 @@ pub fn range_decode(data: &[u8]) {
     let (start, length) = (at(&range[..4]), at(&range[4..]) % (LARGEST_WHOLE / 4));
     if start.checked_add(length).is_none_or(|stop| stop > nbytes) {
         let mut dst = vec![0; length];
-        let source = Source::Bytes(chunk);
-        let requests = vec![Request { source, nbytes: None, start: start as u64, dst: &mut dst }];
+        let place = Source::Bytes(chunk).into();
+        let requests = vec![Request { place, nbytes: None, start: start as u64, dst: &mut dst }];
         let outcome = read::read(requests, ReadOptions::default());
         assert!(outcome.is_err(), "a range outside the chunk was read");
         return;
@@ -128,7 +130,7 @@ pub fn roundtrip(data: &[u8]) {
     assert_eq!(chunk, threaded, "the chunk depends on the number of threads");
     for nthreads in [1, 2] {
         let mut plain = vec![FILLINGS[0]; content.len()];
-        let requests = vec![Request { source: Source::Bytes(&chunk), nbytes: None, start: 0, dst: &mut plain }];
+        let requests = vec![Request { place: Source::Bytes(&chunk).into(), nbytes: None, start: 0, dst: &mut plain }];
         let outcome =
             read::read(requests, ReadOptions { nthreads, itemsize: Some(itemsize), ..ReadOptions::default() });
         assert_eq!(outcome, Ok(()));
@@ -175,6 +177,32 @@ pub fn header(data: &[u8]) {
     }
 }
 
+/// Any bytes have a verdict; a chunk that can be sealed is sound with its seal, and not with a bit of either changed.
+///
+/// The first four bytes of `data` choose the bit, the others are the chunk.
+pub fn seals(data: &[u8]) {
+    let Some((pick, bytes)) = data.split_first_chunk::<4>() else { return };
+    let check = |bytes: &[u8]| {
+        let places = [Place::from(Source::Bytes(bytes)); 2];
+        let Ok(verdicts) = seal::check_all(&places, 2) else { panic!("bytes in memory were not checked") };
+        assert_eq!(verdicts[0], verdicts[1], "the same bytes have two verdicts");
+        verdicts[0]
+    };
+    let found = check(bytes);
+    let Ok(seal) = seal::seal(bytes) else {
+        assert!(matches!(found.status, Status::Unreadable | Status::Beyond), "a chunk is read that cannot be sealed");
+        return;
+    };
+    let cbytes = found.cbytes as usize;
+    let mut sealed = [&bytes[..cbytes], &seal].concat();
+    assert_eq!(check(&sealed).status, Status::Sound);
+    assert_eq!(check(&sealed[..cbytes]).status, Status::NotSealed);
+    assert_eq!(check(&sealed[..cbytes + SEAL_LENGTH - 1]).status, Status::NotSealed);
+    let bit = u32::from_le_bytes(*pick) as usize % (8 * sealed.len());
+    sealed[bit / 8] ^= 1 << (bit % 8);
+    assert_ne!(check(&sealed).status, Status::Sound, "a changed bit was not noticed");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +245,9 @@ mod tests {
                 chunk_decode(&damaged);
                 header(&damaged);
             }
+            for bit in 0..8 * u32::try_from(sound.len().min(200)).unwrap() {
+                seals(&[&bit.to_le_bytes(), sound.as_slice()].concat());
+            }
         }
     }
 
@@ -227,6 +258,8 @@ mod tests {
             for length in 0..sound.len() {
                 chunk_decode(&sound[..length]);
                 header(&sound[..length]);
+                seals(&sound[..length]);
+                seals(&[&[7; 4], &sound[..length]].concat());
             }
         }
     }
@@ -237,6 +270,7 @@ mod tests {
             chunk_decode(&data);
             header(&data);
             blosclz(&data);
+            seals(&data);
         }
 
         #[test]

@@ -3,7 +3,7 @@
 //! A chunk is a self-contained compressed buffer: a header, a table of blocks, and blocks of
 //! streams. This crate reads and writes chunks, runs their filters and codecs, and spreads the
 //! work over threads. It knows nothing of Python, of frames or of where bytes come from, beyond
-//! "a slice" or "a range of an open file".
+//! "a slice" or "a range of a file".
 //!
 //! Source: docs/format/chunk.md.
 
@@ -12,6 +12,7 @@ pub mod codecs;
 pub mod cpu;
 pub mod encode;
 pub mod error;
+pub mod files;
 pub mod filters;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -20,6 +21,7 @@ pub mod lazy;
 pub mod params;
 pub mod pool;
 pub mod read;
+pub mod seal;
 pub mod source;
 pub mod user;
 

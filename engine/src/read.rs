@@ -13,7 +13,7 @@ use crate::chunk::{Chunk, Worker, resize};
 use crate::error::{Error, Result};
 use crate::header::Body;
 use crate::pool;
-use crate::source::Source;
+use crate::source::{MOST_OPEN, Place, Source};
 use crate::user::User;
 
 /// Work on fewer plain bytes than this is done before another thread has woken up.
@@ -27,7 +27,7 @@ const REQUESTS_PER_THREAD: usize = 4;
 #[derive(Debug)]
 pub struct Request<'a, 'd> {
     /// The chunk.
-    pub source: Source<'a>,
+    pub place: Place<'a>,
     /// What the chunk must decode to, in bytes, where that is known beforehand.
     pub nbytes: Option<u64>,
     /// First byte wanted; the destination's length says how many.
@@ -86,21 +86,43 @@ pub fn read(requests: Vec<Request<'_, '_>>, options: ReadOptions<'_>) -> Result<
     let nthreads = if options.user.is_some() { 1 } else { options.nthreads.max(1) };
     let total: usize = requests.iter().map(|request| request.dst.len()).sum();
     let nthreads = if total <= SERIAL { 1 } else { nthreads };
+    let named = requests.iter().any(|request| request.place.is_path());
+    let at_once = if named { MOST_OPEN } else { usize::MAX };
     if nthreads == 1 || requests.len() / REQUESTS_PER_THREAD >= nthreads {
-        return pool::run(nthreads, requests, |nrequest, request| {
+        // Each thread has one file open.
+        return pool::run(nthreads.min(at_once), requests, |nrequest, request| {
             read_one(request, options).map_err(|error| ReadError { nrequest, error })
         });
     }
-    let mut chunks = Vec::with_capacity(requests.len());
-    let mut wanted = Vec::with_capacity(requests.len());
-    for (nrequest, request) in requests.into_iter().enumerate() {
-        let chunk = open(&request, options).map_err(|error| ReadError { nrequest, error })?;
-        chunks.push(chunk);
-        wanted.push((request.start, request.dst));
+    let mut requests = requests.into_iter().enumerate();
+    loop {
+        let group: Vec<_> = requests.by_ref().take(at_once).collect();
+        if group.is_empty() {
+            return Ok(());
+        }
+        read_group(group, nthreads, options)?;
+    }
+}
+
+/// Execute requests, each with its number, their blocks shared by all threads.
+fn read_group(
+    group: Vec<(usize, Request<'_, '_>)>,
+    nthreads: usize,
+    options: ReadOptions<'_>,
+) -> Result<(), ReadError> {
+    let mut opened = Vec::with_capacity(group.len());
+    for (nrequest, request) in &group {
+        opened.push(request.place.open().map_err(|error| ReadError { nrequest: *nrequest, error })?);
+    }
+    let mut chunks = Vec::with_capacity(group.len());
+    for ((nrequest, request), opened) in group.into_iter().zip(&opened) {
+        let chunk = open(&request, opened.source(), options).map_err(|error| ReadError { nrequest, error })?;
+        chunks.push((nrequest, chunk, request.start, request.dst));
     }
     let mut tasks = Vec::new();
-    for (nrequest, (chunk, (start, dst))) in chunks.iter().zip(wanted).enumerate() {
-        let pieces = cut(chunk, start, dst, |piece, dst| tasks.push((nrequest, chunk, piece, dst)));
+    for (nrequest, chunk, start, dst) in &mut chunks {
+        let (nrequest, chunk) = (*nrequest, &*chunk);
+        let pieces = cut(chunk, *start, std::mem::take(dst), |piece, dst| tasks.push((nrequest, chunk, piece, dst)));
         pieces.map_err(|error| ReadError { nrequest, error })?;
     }
     pool::run(nthreads, tasks, |_, (nrequest, chunk, piece, dst)| {
@@ -110,7 +132,8 @@ pub fn read(requests: Vec<Request<'_, '_>>, options: ReadOptions<'_>) -> Result<
 }
 
 fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
-    let chunk = open(&request, options)?;
+    let opened = request.place.open()?;
+    let chunk = open(&request, opened.source(), options)?;
     let Request { start, dst, .. } = request;
     with_worker(|worker| {
         let mut outcome = Ok(());
@@ -124,8 +147,8 @@ fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
 }
 
 /// Open a request's chunk and hold its length against the expectation and the range.
-fn open<'a>(request: &Request<'a, '_>, options: ReadOptions<'_>) -> Result<Chunk<'a>> {
-    let chunk = Chunk::open(request.source, options.itemsize, options.user)?;
+fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<'_>) -> Result<Chunk<'a>> {
+    let chunk = Chunk::open(source, options.itemsize, options.user)?;
     let nbytes = u64::from(chunk.header.nbytes);
     if let Some(expected) = request.nbytes
         && expected != nbytes

@@ -1,11 +1,17 @@
-//! Where the bytes of one chunk are: in memory, or in a range of an open file.
+//! Where the bytes of one chunk are: in memory, or in a range of a file.
 //!
 //! Files are read by position, so threads share them without a lock, and never mapped, so a file
-//! that shrinks gives an error and not a signal.
+//! that shrinks gives an error and not a signal. A file that is only named is opened for as long
+//! as it is read: a [`Place`] becomes an [`Opened`], whose [`Source`] is what the engine reads.
 
 use std::fs::File;
+use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::files;
+
+/// At most this many files that are only named are open at a time in one call.
+pub const MOST_OPEN: usize = 64;
 
 /// The bytes that begin with one chunk.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +27,78 @@ pub enum Source<'a> {
         /// Most bytes that belong to the chunk.
         limit: u64,
     },
+}
+
+/// Where one chunk is, as a caller says it.
+#[derive(Debug, Clone, Copy)]
+pub enum Place<'a> {
+    /// Bytes that can be read as they are.
+    Source(Source<'a>),
+    /// A range of a regular file that has yet to be opened.
+    Path {
+        /// The file's name.
+        path: &'a Path,
+        /// Position of the chunk's first byte.
+        offset: u64,
+        /// Most bytes that belong to the chunk.
+        limit: u64,
+    },
+}
+
+impl<'a> From<Source<'a>> for Place<'a> {
+    fn from(source: Source<'a>) -> Self {
+        Self::Source(source)
+    }
+}
+
+impl<'a> Place<'a> {
+    /// Open what has to be opened.
+    ///
+    /// # Errors
+    ///
+    /// As [`files::open`].
+    pub fn open(&self) -> Result<Opened<'a>> {
+        Ok(match *self {
+            Self::Source(source) => Opened(Bytes::Given(source)),
+            Self::Path { path, offset, limit } => Opened(Bytes::File { file: files::open(path)?, offset, limit }),
+        })
+    }
+
+    /// Whether a file has to be opened.
+    #[must_use]
+    pub fn is_path(&self) -> bool {
+        matches!(self, Self::Path { .. })
+    }
+
+    /// How many bytes there may be.
+    #[must_use]
+    pub fn available(&self) -> u64 {
+        match self {
+            Self::Source(source) => source.available(),
+            Self::Path { limit, .. } => *limit,
+        }
+    }
+}
+
+/// A place whose file is open until this is dropped.
+#[derive(Debug)]
+pub struct Opened<'a>(Bytes<'a>);
+
+#[derive(Debug)]
+enum Bytes<'a> {
+    Given(Source<'a>),
+    File { file: File, offset: u64, limit: u64 },
+}
+
+impl Opened<'_> {
+    /// The bytes.
+    #[must_use]
+    pub fn source(&self) -> Source<'_> {
+        match &self.0 {
+            Bytes::Given(source) => *source,
+            Bytes::File { file, offset, limit } => Source::File { file, offset: *offset, limit: *limit },
+        }
+    }
 }
 
 impl Source<'_> {

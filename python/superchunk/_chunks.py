@@ -8,19 +8,20 @@ making, opening and copying (`schunk`).
 from __future__ import annotations
 
 import operator
-import os
 import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from superchunk import _engine
 from superchunk._blockfuncs import read_filtered
 from superchunk._buffers import byte_view, check_buffersize, writable_view
+from superchunk._checking import check_source
 from superchunk._plan import chunk_start
 from superchunk._special import special_item
 from superchunk._user import hooks_for
 from superchunk._writing import Encoder, insert_groups
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError, TruncatedError
 from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, SpecialValue
+from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -408,11 +409,13 @@ class ChunkCalls:
             if out.nbytes < nbytes:
                 msg = f"dst: expected at least {nbytes} bytes, got {out.nbytes}"
                 raise ArgumentError(msg)
+        source = store.source(number)
+        check_source(self._handle, number, source)
         if self._postfilter is not None:
             start = chunk_start(store, number)
             return self._filtered(store, start, start + nbytes, out)
         return _engine.read(
-            [(store.source(number), nbytes, 0, nbytes, 0)],
+            [(source, nbytes, 0, nbytes, 0)],
             out,
             nthreads=self._nthreads,
             itemsize=self._typesize,
@@ -450,7 +453,10 @@ class ChunkCalls:
 
         """
         store = self._handle.fresh()
-        return chunk_bytes(store.source(self._checked_nchunk(store, nchunk)))
+        number = self._checked_nchunk(store, nchunk)
+        source = store.source(number)
+        check_source(self._handle, number, source)
+        return chunk_bytes(source)
 
     def get_lazychunk(self, nchunk: int) -> bytes:
         """Return what is known of chunk `nchunk` without reading its data.
@@ -539,7 +545,9 @@ class ChunkCalls:
 
         """
         store = self._handle.fresh()
-        source = store.source(self._checked_nchunk(store, nchunk))
+        number = self._checked_nchunk(store, nchunk)
+        source = store.source(number)
+        check_source(self._handle, number, source)
         if not _engine.describe(source).vlblocks:
             msg = f"flags of chunk {nchunk}"
             raise FormatError(msg, at=30, expected="variable-length blocks", found="ordinary ones")
@@ -573,15 +581,14 @@ def chunk_bytes(source: _engine.Source) -> bytes:
     FormatError
         Its header is damaged.
     StorageError
-        The file ends too early.
+        The file cannot be read, or ends too early.
 
     """
     cbytes = _engine.describe(source).cbytes
     if not isinstance(source, tuple):
         return bytes(memoryview(source)[:cbytes])
-    descriptor, offset, _ = source
-    chunk = os.pread(descriptor, cbytes, offset)
+    chunk = read_range(source, cbytes)
     if len(chunk) < cbytes:
-        msg = f"chunk at byte {offset} of the file: need {cbytes} bytes, got {len(chunk)}"
+        msg = f"chunk at byte {source[1]} of the file: need {cbytes} bytes, got {len(chunk)}"
         raise StorageError(msg)
     return chunk

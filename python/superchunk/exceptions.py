@@ -5,11 +5,14 @@
     SuperchunkError(RuntimeError)
     ├── FormatError(ValueError)             bytes that break the format
     │   ├── TruncatedError                  they end too early
-    │   └── NewerFormatError                a version this library does not know
+    │   ├── NewerFormatError                a version this library does not know
+    │   └── DamagedFrameError               an earlier commit in the file is whole
     ├── UnsupportedError(NotImplementedError, ValueError)
     │                                       a codec or filter that is not built in
     ├── StorageError(OSError)               reading or writing failed
-    │   └── LockedError(BlockingIOError)    another process is writing there
+    │   ├── LockedError(BlockingIOError)    another process is writing there
+    │   └── MissingFileError(FileNotFoundError)
+    │                                       a file that a container names is not there
     ├── ReadOnlyError(ValueError)           a change through a handle that may only read
     ├── ClosedError(ValueError)             use of a closed handle
     ├── ArgumentError(ValueError)           an argument that cannot be used
@@ -35,6 +38,7 @@ __all__ = [
     "MetalayerError",
     "MetalayerKeyError",
     "MetalayerValueError",
+    "MissingFileError",
     "NewerFormatError",
     "ReadOnlyError",
     "StorageError",
@@ -111,10 +115,8 @@ class DamagedFrameError(FormatError):
 
     def __init__(self, damage: FormatError, *, nchunks: int, nbytes: int) -> None:
         super().__init__(damage.field, at=damage.at, expected=damage.expected, found=damage.found)
-        self.args = (
-            f"{damage}; the file holds an intact commit of {nchunks} chunks, {nbytes} bytes:"
-            " open(..., recover=True) reads it, repair() makes a frame of it",
-        )
+        rescue = "open(..., recover=True) reads it, repair() makes a frame of it"
+        self.args = (f"{damage}; the file holds an intact commit of {nchunks} chunks, {nbytes} bytes: {rescue}",)
         self.nchunks = nchunks
         self.nbytes = nbytes
 
@@ -153,6 +155,10 @@ class LockedError(StorageError, BlockingIOError):
     def __str__(self) -> str:
         """Return the message with the path in front."""
         return f"{self.filename}: {self.strerror}"
+
+
+class MissingFileError(StorageError, FileNotFoundError):
+    """A file that a container names is not there."""
 
 
 class ReadOnlyError(SuperchunkError, ValueError):

@@ -54,7 +54,7 @@ from superchunk.storage.cframe import write_cframe
 from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
     from typing import Unpack
 
@@ -91,7 +91,7 @@ class SChunk(FunctionCalls):
         Where it lives, a `Storage` or a dict of its fields; or instead:
     **kwargs
         The fields of `Storage`: `contiguous`, `urlpath`, `mode`, `mmap_mode`,
-        `initial_mapping_size`, `locking`, `meta`.
+        `initial_mapping_size`, `locking`, `meta`, `sync`, `seal`.
 
     Raises
     ------
@@ -173,6 +173,9 @@ class SChunk(FunctionCalls):
             place.mode,
             mmap_mode=place.mmap_mode,
             initial_mapping_size=place.initial_mapping_size,
+            locking=place.locking,
+            sync=place.sync,
+            seal=place.seal,
         )
         store = handle.opened()
         try:
@@ -250,8 +253,59 @@ class SChunk(FunctionCalls):
         self._handle.opened().flush()
 
     def refresh(self) -> bool:
-        """Follow changes that others made; return whether there were any."""
-        return self._handle.opened().refresh()
+        """Follow changes that others made, a snapshot too; return whether there were any."""
+        return self._handle.opened().advance()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes inside one commit, which is on the disk when the block ends.
+
+        An exception drops them all, in the file and in this object. Other threads that
+        want to write wait until the end; handles of this process see the changes
+        before it, other processes afterwards.
+
+        Raises
+        ------
+        ReadOnlyError
+            The handle may only read.
+        StorageError
+            A transaction is under way already, or the commit failed; then nothing
+            has changed.
+
+        Examples
+        --------
+        >>> s = SChunk(chunksize=4)
+        >>> with s.transaction():
+        ...     n = s.append_data(b"abcd")
+        ...     s.vlmeta["day"] = 1
+        >>> len(s), s.vlmeta["day"]
+        (4, 1)
+
+        """
+        with self._handle.writing().transaction():
+            yield
+
+    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Give the dead bytes of the file back to the disk.
+
+        A new file is written beside the old one and takes its name, so nothing can be lost on
+        the way, and handles that read, here or in other processes, go on undisturbed.
+
+        Parameters
+        ----------
+        progress
+            Called with the bytes of chunks done and those in all.
+
+        Raises
+        ------
+        ReadOnlyError
+            The handle may only read.
+        StorageError
+            Within a transaction, for a frame inside a larger file, or if the system
+            refuses; the file is as it was.
+
+        """
+        self._handle.writing().compact(progress)
 
     # Properties.
 
@@ -328,8 +382,8 @@ class SChunk(FunctionCalls):
 
     @property
     def locking(self) -> bool:
-        """Whether the handle takes part in the lock protocol; not in this version."""
-        return False
+        """Whether the handle takes part in C-Blosc2's lock protocol."""
+        return self._handle.locking
 
     @property
     def change_tick(self) -> int:

@@ -1,9 +1,9 @@
-"""Seals, fingerprint and commit record: what tells a damaged frame from a sound one.
+r"""Seals, fingerprint and commit record: what tells a damaged frame from a sound one.
 
 ::
 
-    chunk            | SCSEAL1\\0 | XXH3-64 of the chunk |
-    ... index chunk  | SCCOMIT1 | settled u64 | header_len u32 | 0 u32 | header | XXH3-64 |
+    chunk            | SCSEAL1\0 | XXH3-64 of the chunk |
+    ... index chunk  | SCCOMIT1 | settled u64 | header_len u32 | flags u32 | header | XXH3-64 |
     trailer          ... 0xD8 | 3 | XXH3-128 of header, index chunk and trailer |
 
 The fingerprint leaves out what C-Blosc2 may change in a header without touching the
@@ -55,6 +55,7 @@ FINGERPRINT_LEN = 16
 
 _HEAD = struct.Struct("<8sQII")
 _HASH = struct.Struct("<Q")
+_PENDING = 1
 # What C-Blosc2 may change in a header without touching the trailer, besides contents.
 _MASKED = ((0x19, 0x1A), (0x1B, 0x1D), (0x30, 0x39), (0x3F, 0x45), (0x46, 0x57))
 
@@ -73,10 +74,13 @@ class CommitRecord:
     settled: int
     """Bytes of a contiguous frame that were on the disk before the header named them;
     1 or 0 in a sparse one."""
+    pending: bool = False
+    """Whether the header in the frame may have old bytes behind its first sector; then
+    the copy here counts."""
 
     def to_bytes(self) -> bytes:
         """Return the record."""
-        body = _HEAD.pack(RECORD_MAGIC, self.settled, len(self.header), 0) + self.header
+        body = _HEAD.pack(RECORD_MAGIC, self.settled, len(self.header), int(self.pending)) + self.header
         return body + _HASH.pack(_engine.hash64([body]))
 
     @classmethod
@@ -84,14 +88,14 @@ class CommitRecord:
         """Return the record that `raw` begins with; None if there is none, or no sound one."""
         if len(raw) < _HEAD.size:
             return None
-        magic, settled, header_len, _ = _HEAD.unpack_from(raw)
+        magic, settled, header_len, flags = _HEAD.unpack_from(raw)
         length = record_len(header_len)
         if magic != RECORD_MAGIC or len(raw) < length:
             return None
         body = raw[: length - _HASH.size]
         if _HASH.unpack_from(raw, len(body))[0] != _engine.hash64([body]):
             return None
-        return cls(body[_HEAD.size :], settled)
+        return cls(body[_HEAD.size :], settled, bool(flags & _PENDING))
 
 
 def masked_header(header: bytes, layers: Mapping[str, tuple[int, int]]) -> bytes:

@@ -163,6 +163,11 @@ class ChunkStore(Protocol):
         """Bytes of the committed frame; 0 in memory."""
         ...
 
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        ...
+
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now, without touching them."""
         ...

@@ -8,7 +8,6 @@ Source: docs/format/cframe.md, "Canonical bytes" and "Frames elsewhere".
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,9 @@ from superchunk.frame.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk.frame.trailer import Trailer
 from superchunk.storage.base import Snapshot
 from superchunk.storage.changes import repeated_chunk
-from superchunk.storage.file import storage_error
 from superchunk.storage.loading import parse_frame, settings_of
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -168,13 +167,9 @@ def _contents(sources: list[Source]) -> list[bytes]:
     contents = []
     for source, (_, cbytes) in zip(sources, _engine.sizes(sources), strict=True):
         if isinstance(source, tuple):
-            fd, at, _ = source
-            try:
-                raw = os.pread(fd, cbytes, at)
-            except OSError as error:
-                raise storage_error(error, f"descriptor {fd}") from error
+            raw = read_range(source, cbytes)
             if len(raw) < cbytes:
-                raise TruncatedError("chunk", at=at, needed=cbytes, got=len(raw))
+                raise TruncatedError("chunk", at=source[1], needed=cbytes, got=len(raw))
         else:
             view = memoryview(source).cast("B")
             raw = source if isinstance(source, bytes) and len(source) == cbytes else bytes(view[:cbytes])

@@ -6,7 +6,7 @@ switches to them in one step. How that looks is the business of the two layouts:
 `contiguous` (one file) and `sparse` (a directory).
 
 A commit costs bytes in proportion to the number of chunks. So a change is committed at
-once only while that is at most a tenth of the chunk bytes written since the last commit;
+once only while that is at most a twelfth of the chunk bytes written since the last commit;
 else it waits. All commits together, the closing one included, then stay below an eighth.
 
 Source: docs/format/cframe.md, "Commits" and "Concurrency"; docs/format/integrity.md.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
@@ -31,17 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from superchunk._engine import Source
+    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Mark
     from superchunk.storage.loading import Loaded
 
-__all__ = ["SYNC_LEVELS", "CommittedFrame", "SyncLevel", "empty_frame"]
+__all__ = ["CommittedFrame", "empty_frame"]
 
-SyncLevel = Literal["never", "explicit", "commit"]
-SYNC_LEVELS: Final = ("never", "explicit", "commit")
-"""When to wait for the disk: not at all; for `flush` and transactions; for each commit."""
-
-_COMMIT_SHARE = 10
+_COMMIT_SHARE = 12
 _CHUNK_HEADER_LEN = 32
 
 
@@ -98,8 +95,10 @@ class CommittedFrame(MutableChunkTable):
     # What a layout adds, besides `place` and `put`.
 
     @abstractmethod
-    def refresh(self) -> bool:
+    def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit; return whether there was one.
+
+        With `force` there was one, even if the first bytes do not show it.
 
         Raises
         ------
@@ -111,8 +110,11 @@ class CommittedFrame(MutableChunkTable):
         """
 
     @abstractmethod
-    def enable_writing(self) -> None:
-        """Make sure that the frame can be changed, by this process alone."""
+    def enable_writing(self, *, taking_turns: bool = False) -> None:
+        """Make sure that the frame can be changed, by this process alone.
+
+        Those that are `taking_turns` let each other in, but nobody else.
+        """
 
     @abstractmethod
     def disable_writing(self) -> None:
@@ -203,6 +205,11 @@ class CommittedFrame(MutableChunkTable):
         return self._committed_header
 
     @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        return not self._stale_seals
+
+    @property
     def busy(self) -> bool:
         """Whether a batch is under way."""
         return self._depth > 0
@@ -239,6 +246,10 @@ class CommittedFrame(MutableChunkTable):
         """Before a change: come to terms with what another process did."""
         if not self._dirty and not self._depth:
             self.refresh()
+
+    def mark_changed(self) -> None:
+        """Have the next commit write the frame, even if nothing is changed until then."""
+        self._dirty = True
 
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""
@@ -350,8 +361,8 @@ class CommittedFrame(MutableChunkTable):
         parts = [] if index_chunk is None else [index_chunk]
         return trailer[:-FINGERPRINT_LEN] + fingerprint(header, self._layers, parts, trailer)
 
-    def _record(self, header: bytes, settled: int) -> bytes:
-        return CommitRecord(header, settled).to_bytes() if self.sealing else b""
+    def _record(self, header: bytes, settled: int, *, pending: bool = False) -> bytes:
+        return CommitRecord(header, settled, pending).to_bytes() if self.sealing else b""
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

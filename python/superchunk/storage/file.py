@@ -16,6 +16,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Self
 
+from superchunk import _engine
 from superchunk.exceptions import StorageError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -310,6 +311,13 @@ class FileBytes:
         except OSError as error:
             raise storage_error(error, self.path) from error
         return raw
+
+    def changed(self, at: int, probe: bytes) -> bool:
+        """Return whether other bytes than `probe` stand at byte `at`, or the file has no name any more."""
+        try:
+            return _engine.probe_changed(self.read_fd, at, probe)
+        except OSError as error:
+            raise storage_error(error, self.path) from error
 
     def pwrite(self, data: bytes | Sequence[Buffer], at: int) -> None:
         """Write all of `data`, which may come as several buffers, at byte `at`."""

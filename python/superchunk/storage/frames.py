@@ -10,24 +10,36 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 
 from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
+from superchunk.storage.sidecar import LockSidecar
 from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
-    from superchunk.storage.committed import CommittedFrame, SyncLevel
+    from superchunk.storage.committed import CommittedFrame
 
-__all__ = ["FrameStore"]
+__all__ = ["FrameStore", "OpenOptions"]
 
 _MAX_CHUNKSIZE = 2**31 - 1
+
+
+class OpenOptions(TypedDict, total=False):
+    """What `FrameStore.open` can be asked besides; see there."""
+
+    sync: SyncLevel
+    seal: bool
+    snapshot: bool
+    recover: bool
+    locking: bool
 
 
 class FrameStore(TableView):
@@ -45,6 +57,7 @@ class FrameStore(TableView):
         sync: SyncLevel = "explicit",
         seal: bool = True,
         pinned: bool = False,
+        sidecar: LockSidecar | None = None,
     ) -> None:
         """Take over one use of `state`, counted by the registry."""
         self._state: CommittedFrame | None = state
@@ -54,6 +67,7 @@ class FrameStore(TableView):
         self.change_tick = 0
         self._sync: SyncLevel = sync
         self._seal = seal
+        self._sidecar = sidecar
         self._seen = state.version
         if writable:
             state.writers += 1
@@ -70,6 +84,7 @@ class FrameStore(TableView):
         publish: bool = True,
         sync: SyncLevel = "explicit",
         seal: bool = True,
+        locking: bool = False,
     ) -> Self:
         """Make an empty frame, in place of whatever file was at `path`.
 
@@ -95,6 +110,8 @@ class FrameStore(TableView):
             When to wait for the disk.
         seal
             Write seals, fingerprint and commit records.
+        locking
+            Take part in the lock protocol of C-Blosc2.
 
         Raises
         ------
@@ -112,7 +129,7 @@ class FrameStore(TableView):
             raise ValueError(f"chunksize: expected -1 to {_MAX_CHUNKSIZE}, got {chunksize}")
         name = os.fspath(path)
         state = ContiguousState.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
-        store = cls(state, name, writable=True, sync=sync, seal=seal)
+        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=_sidecar(name) if locking else None)
         if publish:
             try:
                 store.publish()
@@ -132,6 +149,7 @@ class FrameStore(TableView):
         seal: bool = True,
         snapshot: bool = False,
         recover: bool = False,
+        locking: bool = False,
     ) -> Self:
         """Open the frame that begins at byte `offset` of a file.
 
@@ -143,7 +161,7 @@ class FrameStore(TableView):
             Bytes before the frame.
         writable
             It will be changed, by this process alone.
-        sync, seal
+        sync, seal, locking
             As for `create`.
         snapshot
             Stay at the state that is found, until `advance`.
@@ -171,11 +189,14 @@ class FrameStore(TableView):
         if writable and (snapshot or recover):
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
         state = ContiguousState.opened(name, offset, private=snapshot or recover, recover=recover)
-        store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=snapshot or recover)
+        pinned = snapshot or recover
+        store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=pinned)
         try:
+            if locking and not pinned:
+                store._sidecar = _sidecar(name)
             with state.lock:
                 if writable:
-                    state.enable_writing()
+                    state.enable_writing(taking_turns=locking)
                     state.writers += 1
                     store.writable = True
                     state.sync_level, state.sealing = sync, seal
@@ -218,12 +239,29 @@ class FrameStore(TableView):
     @contextmanager
     def _changing(self) -> Iterator[CommittedFrame]:
         """Hold the frame for a change through this handle."""
+        if self._sidecar is None:
+            with self._holding() as state:
+                yield state
+            return
+        if not self.writable:
+            raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
+        with self._sidecar.exclusive() as changed:
+            if changed:
+                self._open.refresh(force=True)
+            with self._holding() as state:
+                yield state
+                if not state.busy:  # whoever has the next turn must see it
+                    state.commit()
+
+    @contextmanager
+    def _holding(self) -> Iterator[CommittedFrame]:
+        """Keep other threads from the frame while it is changed."""
         state = self._open
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
         with state.lock:
             if not state.writing:  # after a fork, or with another file in place of ours
-                state.enable_writing()
+                state.enable_writing(taking_turns=self._sidecar is not None)
             state.sync_level, state.sealing = self._sync, self._seal
             state.follow()
             before = state.version
@@ -258,6 +296,11 @@ class FrameStore(TableView):
         """Bytes of the committed frame."""
         return self._open.frame_len
 
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        return self._open.sealed
+
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
         state = self._open
@@ -289,7 +332,11 @@ class FrameStore(TableView):
 
         """
         state = self._open
-        state.refresh()
+        if self._sidecar is None:
+            state.refresh()
+        else:
+            with self._sidecar.shared() as changed:
+                state.refresh(force=changed)
         if state.successor is not None:
             state = self._open
         if state.version == self._seen:
@@ -429,9 +476,16 @@ class FrameStore(TableView):
         state, self._state = self._state, None
         if state is None:
             return
+        if self._sidecar is not None:
+            self._sidecar.close()
         if self.writable:
             state.writers -= 1
             if state.writers == 0:
                 state.disable_writing()
         if registry.leave(state):
             state.close()
+
+
+def _sidecar(path: str) -> LockSidecar:
+    """Return the lock file that belongs to the frame at `path`."""
+    return LockSidecar(path, sparse=os.path.isdir(path))  # noqa: PTH112 - a str all the way

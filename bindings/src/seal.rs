@@ -1,0 +1,71 @@
+//! Seals, hashes, and what files are asked beyond their bytes.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use superchunk_engine::seal as engine;
+use superchunk_engine::source::{Place, Source};
+use superchunk_engine::{Result, files};
+
+use crate::buffers::{Buffer, Held, borrow_file};
+use crate::errors::{system_error, to_python};
+use crate::read::explain;
+
+/// Fewer bytes than this are hashed before another thread of Python's could take over.
+const SHORT: u64 = 16 * 1024;
+
+/// Hash `held`, with the interpreter lock released unless that would take longer than the work.
+fn hash<T: Send>(py: Python<'_>, held: &[Held], work: impl Fn(&[Place<'_>]) -> Result<T> + Send + Sync) -> PyResult<T> {
+    let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
+    let in_memory = places.iter().all(|place| matches!(place, Place::Source(Source::Bytes(_))));
+    let short = in_memory && places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.available())) < SHORT;
+    let outcome = if short { work(&places) } else { py.detach(|| work(&places)) };
+    outcome.map_err(|error| to_python(py, &error))
+}
+
+/// Return the XXH3-64 of all parts, one after the other.
+#[pyfunction]
+pub(crate) fn hash64(py: Python<'_>, parts: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
+    hash(py, &Held::get_all(&parts)?, engine::hash64)
+}
+
+/// Return the XXH3-128 of all parts, one after the other: its low 64 bits, then its high 64 bits.
+#[pyfunction]
+pub(crate) fn hash128<'py>(py: Python<'py>, parts: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyBytes>> {
+    let value = hash(py, &Held::get_all(&parts)?, engine::hash128)?;
+    Ok(PyBytes::new(py, &value.to_le_bytes()))
+}
+
+/// Return the 16 bytes that stand behind a chunk and prove it.
+#[pyfunction]
+pub(crate) fn seal<'py>(py: Python<'py>, chunk: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let chunk = Buffer::get(chunk)?;
+    let bytes = chunk.bytes();
+    let short = (bytes.len() as u64) < SHORT;
+    let seal = if short { engine::seal(bytes) } else { py.detach(|| engine::seal(bytes)) };
+    seal.map(|seal| PyBytes::new(py, &seal)).map_err(|error| to_python(py, &error))
+}
+
+/// Compare chunks with the seals behind them: `(status, cbytes)` of each.
+#[pyfunction]
+#[pyo3(signature = (sources, nthreads=1))]
+pub(crate) fn check_seals(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>, nthreads: usize) -> PyResult<Vec<(u8, u32)>> {
+    let held = Held::get_all(&sources)?;
+    let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
+    let verdicts = py.detach(|| engine::check_all(&places, nthreads)).map_err(|failure| explain(py, None, &failure))?;
+    Ok(verdicts.into_iter().map(|verdict| (verdict.status as u8, verdict.cbytes)).collect())
+}
+
+/// Return whether the bytes at `at` are others than `probe`, or the open file has no name any more.
+#[pyfunction]
+pub(crate) fn probe_changed(py: Python<'_>, fd: i32, at: u64, probe: &Bound<'_, PyBytes>) -> PyResult<bool> {
+    let file = borrow_file(fd)?;
+    let probe = probe.as_bytes();
+    py.detach(|| files::changed(&file, at, probe)).map_err(|error| to_python(py, &error))
+}
+
+/// Have everything on the disk that was written to the file system of an open file.
+#[pyfunction]
+pub(crate) fn sync_filesystem(py: Python<'_>, fd: i32) -> PyResult<()> {
+    let file = borrow_file(fd)?;
+    py.detach(|| files::sync_filesystem(&file)).map_err(|error| system_error(py, &error))
+}

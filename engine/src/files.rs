@@ -1,0 +1,185 @@
+//! What the engine asks of files beyond reading them: open one by name, notice that one was changed
+//! or replaced, make a whole file system durable.
+//!
+//! Names come from containers that anybody may have written, so only regular files are opened: a
+//! link is not followed, and a pipe or a device is never waited for.
+
+use std::fs::{File, FileType, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+/// "Invalid argument", on every system; a name with a zero byte in it does not even reach the system.
+const EINVAL: i32 = 22;
+
+/// Open the regular file of that name for reading.
+///
+/// # Errors
+///
+/// [`Error::Open`] when the system does not open it, a symbolic link for one; [`Error::NotAFile`] for
+/// anything but a regular file.
+pub fn open(path: &Path) -> Result<File> {
+    let fail = |error: io::Error| Error::Open { path: path.to_owned(), errno: error.raw_os_error().unwrap_or(EINVAL) };
+    let file = without_following(OpenOptions::new().read(true)).open(path).map_err(fail)?;
+    let kind = file.metadata().map_err(fail)?.file_type();
+    if !kind.is_file() {
+        return Err(Error::NotAFile { path: path.to_owned(), found: name_of(kind) });
+    }
+    Ok(file)
+}
+
+/// The standard library adds `O_CLOEXEC` by itself.
+#[cfg(unix)]
+fn without_following(options: &mut OpenOptions) -> &OpenOptions {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+}
+
+#[cfg(windows)]
+fn without_following(options: &mut OpenOptions) -> &OpenOptions {
+    use std::os::windows::fs::OpenOptionsExt;
+    const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+    options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT)
+}
+
+#[cfg(unix)]
+fn name_of(kind: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else {
+        "something else"
+    }
+}
+
+#[cfg(windows)]
+fn name_of(kind: FileType) -> &'static str {
+    if kind.is_dir() { "a directory" } else { "a link" }
+}
+
+/// Whether the bytes at `at` are others than `probe`, or the open file has no name any more.
+///
+/// # Errors
+///
+/// [`Error::Io`] when the system fails to read.
+pub fn changed(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
+    let source = Source::File { file, offset: at, limit: probe.len() as u64 };
+    let mut found = [0; 512];
+    let mut done = 0;
+    for expected in probe.chunks(found.len()) {
+        let found = &mut found[..expected.len()];
+        if source.read_some(done, found)? < expected.len() || found != expected {
+            return Ok(true);
+        }
+        done += expected.len() as u64;
+    }
+    has_no_name(file).map_err(|error| Error::Io { at, length: 0, errno: error.raw_os_error().unwrap_or(EINVAL) })
+}
+
+#[cfg(unix)]
+fn has_no_name(file: &File) -> io::Result<bool> {
+    Ok(rustix::fs::fstat(file)?.st_nlink == 0)
+}
+
+/// An open file cannot lose its name there.
+#[cfg(windows)]
+fn has_no_name(_: &File) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Have everything on the disk that was written to the file system of `file`.
+///
+/// # Errors
+///
+/// What the system says; of the kind `Unsupported` where there is no such call.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn sync_filesystem(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(file)?)
+}
+
+/// Have everything on the disk that was written to the file system of `file`.
+///
+/// # Errors
+///
+/// Of the kind `Unsupported`: there is no such call here.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn sync_filesystem(_: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A new directory, removed at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("superchunk-files-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            drop(std::fs::remove_dir_all(&self.0));
+        }
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let folder = Folder::new("regular");
+        let file = folder.0.join("file");
+        std::fs::write(&file, b"content").unwrap();
+        assert!(open(&file).is_ok());
+        let missing = folder.0.join("missing");
+        assert_eq!(open(&missing).map(drop), Err(Error::Open { path: missing.clone(), errno: 2 }));
+        #[cfg(unix)]
+        {
+            assert_eq!(
+                open(&folder.0).map(drop),
+                Err(Error::NotAFile { path: folder.0.clone(), found: "a directory" })
+            );
+            std::os::unix::fs::symlink(&file, &missing).unwrap();
+            let errno = rustix::io::Errno::LOOP.raw_os_error();
+            assert_eq!(open(&missing).map(drop), Err(Error::Open { path: missing.clone(), errno }));
+            let odd = PathBuf::from("a\0b");
+            assert_eq!(open(&odd).map(drop), Err(Error::Open { path: odd.clone(), errno: EINVAL }));
+        }
+    }
+
+    #[test]
+    fn a_change_is_noticed_wherever_it_is() {
+        let folder = Folder::new("change");
+        let path = folder.0.join("file");
+        let content: Vec<u8> = (0..1500_u32).map(|n| n.to_le_bytes()[0]).collect();
+        std::fs::write(&path, &content).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(changed(&file, 0, &content), Ok(false));
+        assert_eq!(changed(&file, 100, &content[100..]), Ok(false));
+        assert_eq!(changed(&file, 1500, b""), Ok(false));
+        for at in [0, 511, 512, 1499] {
+            let mut other = content.clone();
+            other[at] ^= 1;
+            assert_eq!(changed(&file, 0, &other), Ok(true), "byte {at}");
+        }
+        // A probe that reaches beyond the file.
+        assert_eq!(changed(&file, 1, &content), Ok(true));
+        assert_eq!(changed(&file, 1500, b"x"), Ok(true));
+        #[cfg(unix)]
+        {
+            std::fs::remove_file(&path).unwrap();
+            assert_eq!(changed(&file, 0, &content), Ok(true));
+        }
+    }
+}

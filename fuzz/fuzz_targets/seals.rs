@@ -1,0 +1,5 @@
+//! A seal proves its chunk and nothing else, whatever the bytes.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| superchunk_engine::fuzzing::seals(data));

@@ -1,0 +1,298 @@
+"""A contiguous frame in a file as it was read, following what other writers commit.
+
+Whoever wants to see the present frame reads its first bytes again, and loads header,
+trailer and index anew if they differ; or the file itself, if another one has got its
+name. Chunks are ranges of the file. How the frame is changed is in `contiguous`.
+
+Source: docs/format/cframe.md, "Commits" and "Concurrency".
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Self
+
+from superchunk.exceptions import FormatError, ReadOnlyError, StorageError, SuperchunkError
+from superchunk.frame.header import FIXED_LEN, MAGIC
+from superchunk.frame.index import ENTRY_LEN
+from superchunk.frame.integrity import SEAL_LEN
+from superchunk.storage import registry
+from superchunk.storage.committed import CommittedFrame
+from superchunk.storage.file import FileBytes
+from superchunk.storage.loading import check_fingerprint, parse_frame
+from superchunk.storage.locks import WriterLock, separate
+from superchunk.storage.seals import checked_tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from superchunk._engine import Source
+    from superchunk.storage.loading import Loaded
+
+__all__ = ["FollowedFile"]
+
+_CHUNK_MIN = 32
+_MAX_RETIRED = 64
+# Pauses, in seconds, while a writer may be between two of its writes.
+_RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+
+
+class FollowedFile(CommittedFrame):
+    """A contiguous frame in a file, and the lock that writers take on it."""
+
+    def __init__(self, file: FileBytes, start: int, loaded: Loaded, size: int) -> None:
+        """Take over `file`, whose frame at byte `start` says `loaded`; see `load`."""
+        self.file = file
+        self.start = start
+        self.unpublished: str | None = None
+        """The name that the file gets with its first commit, if it waits for that."""
+        self.fresh = False
+        """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
+        self._size = size
+        self._retired: list[FileBytes] = []
+        self._writer = WriterLock()
+        self._new_name = False
+        super().__init__(file.path, loaded)
+
+    @classmethod
+    def load(cls, file: FileBytes, start: int) -> Self:
+        """Read the frame at byte `start` of `file`.
+
+        A writer may be at work: while reading fails and the header keeps changing, read
+        again.
+
+        Raises
+        ------
+        FormatError, UnsupportedError
+            There is no frame, a damaged one, or one that this library does not read.
+        StorageError
+            The file cannot be read.
+
+        """
+        for _ in range(len(_RETRIES)):
+            before = file.pread(FIXED_LEN, start)
+            try:
+                return cls(file, start, *_read(file, start))
+            except FormatError:
+                if file.pread(FIXED_LEN, start) == before:
+                    raise
+        return cls(file, start, *_read(file, start))
+
+    def _adopt(self, loaded: Loaded) -> None:
+        header = loaded.header
+        self._base = self.start + header.header_len
+        self._room = header.cbytes if header.nbytes else 0
+        self._end = header.frame_len
+        self._behind = self._size - header.frame_len
+        self._stray = self._behind > 0
+        # What others wrote cannot be checked, so it counts as settled.
+        self._settled = loaded.record.settled if loaded.record and loaded.sealed is not False else header.frame_len
+        self._pending = loaded.record is not None and loaded.record.pending
+        super()._adopt(loaded)
+
+    # Reading.
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        """Return the range of the file that begins with chunk `nchunk`."""
+        room = self._room - entry
+        if room < _CHUNK_MIN:
+            raise _misplaced(entry, nchunk, self._room)
+        return (self.file.read_fd, self._base + entry, room)
+
+    def settled_place(self) -> Callable[[int, int], Source]:
+        """Return `place` for the chunks as they are, whatever is changed later."""
+        fd, base, room = self.file.read_fd, self._base, self._room
+
+        def place(entry: int, nchunk: int) -> Source:
+            if room - entry < _CHUNK_MIN:
+                raise _misplaced(entry, nchunk, room)
+            return (fd, base + entry, room - entry)
+
+        return place
+
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of the committed frame and of what waits that nothing refers to."""
+        stored, specials = self.live
+        used = len(self._raw_header) + self._index_len + self._trailer_len + stored
+        if self.sealing and not self._stale_seals:
+            used += SEAL_LEN * (len(self.index) - specials) + self._record_len() * bool(self.nbytes)
+        return max(self._end - used, 0)
+
+    def refresh(self, *, force: bool = False) -> bool:
+        """Follow another process's commit or compaction; return whether there was one."""
+        if not force and not self.file.changed(self.start, self._probe):
+            return False
+        with self.lock:
+            if self.unpublished is not None:
+                return False
+            if not force and self.file.pread(len(self._probe), self.start) == self._probe and not self._has_heir():
+                return False  # another thread was first; or the file was removed, and nothing has its name
+            waiting = self._dirty or self._depth > 0
+            self._reload()
+        if waiting:
+            raise StorageError(
+                f"{self.path}: changed by another process while changes made here waited"
+                " for their commit; those are lost"
+            )
+        return True
+
+    def _has_heir(self) -> bool:
+        """Return whether another file has the name of this one."""
+        try:
+            status = os.stat(self.path)  # noqa: PTH116 - a str all the way
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) != self.file.identity()
+
+    def _reload(self) -> None:
+        if self._has_heir():
+            self._move(FileBytes.open(self.path))
+            return
+        for pause in (*_RETRIES, None):
+            before = self.file.pread(FIXED_LEN, self.start)
+            try:
+                loaded, size = _read(self.file, self.start)
+            except FormatError:
+                if pause is None:
+                    raise
+                time.sleep(pause)  # a writer may be between two of its writes
+                continue
+            if loaded.raw_header[:FIXED_LEN] == before or pause is None:
+                self._size = size
+                self._adopt(loaded)
+                return
+
+    def _move(self, file: FileBytes) -> None:
+        """Go on with the file that has taken this one's name."""
+        try:
+            other = registry.state_of((*file.identity(), self.start))
+            if other is not None:  # this process made it, or found it first
+                file.close()
+                self._depth = 0
+                self._dirty = False
+                self.successor = other
+                return
+            loaded, size = _read(file, self.start)
+            if self._writer.held:
+                file.enable_writing()
+                self._writer.release()
+                self._writer.acquire(file.write_fd, self.path)
+        except BaseException:
+            file.close()
+            raise
+        self._replace_file(file)
+        self._size = size
+        self._adopt(loaded)
+
+    def _replace_file(self, file: FileBytes) -> None:
+        """Take `file` for this frame's; readers may be busy in the old one."""
+        old, self.file = self.file, file
+        registry.move(self, (*file.identity(), self.start))
+        self._retired.append(old)
+        if len(self._retired) > _MAX_RETIRED:
+            self._retired.pop(0).close()
+
+    # Writing, by one process at a time.
+
+    def enable_writing(self, *, taking_turns: bool = False) -> None:
+        """Make sure that the frame can be changed, by this process alone.
+
+        Those that are `taking_turns` let each other in, but nobody else.
+
+        Raises
+        ------
+        LockedError
+            Another process has it open for writing.
+        ReadOnlyError
+            Something else follows the frame in its file.
+        FormatError
+            The fingerprint does not fit.
+        StorageError
+            The system refuses.
+
+        """
+        with self.lock:
+            if self._writer.held:
+                return
+            self._check_behind()
+            self.file.enable_writing()
+            self._writer.acquire(self.file.write_fd, self.path, shared=taking_turns)
+            try:
+                self.follow()  # what the last writer did until it let go
+                if self._unproven is not None:
+                    check_fingerprint(self._unproven)
+                    self._unproven = None
+                self._check_behind()
+            except BaseException:
+                self._writer.release()
+                raise
+
+    def _check_behind(self) -> None:
+        if self._behind <= 0:
+            return
+        what = f"{self._behind} bytes follow"
+        end = self.start + self.frame_len
+        if self.file.pread(len(MAGIC), end) == MAGIC:
+            what = "another frame follows"
+        elif not self.start:
+            return
+        raise ReadOnlyError(
+            f"{self.path}: the frame at byte {self.start} ends at byte {end} and {what};"
+            " only the last thing in a file can be changed"
+        )
+
+    @property
+    def writing(self) -> bool:
+        """Whether this process has the frame for writing."""
+        return self._writer.held
+
+    def disable_writing(self) -> None:
+        """Let other processes write."""
+        self._writer.release()
+
+    # Life.
+
+    def after_fork(self) -> None:
+        """Start anew in a child process, which holds no lock."""
+        waiting = self._dirty or self._depth > 0
+        super().after_fork()
+        self.unpublished = None
+        try:
+            if self.file.write_fd >= 0 and self.file.write_fd != self.file.read_fd:
+                self.file.close_writing()
+            elif self.file.write_fd >= 0:
+                separate(self.file.read_fd, self.file.path)
+        except SuperchunkError:
+            self.file.write_fd = -1  # it can be read, and not be written
+        if waiting:
+            self._reload()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._writer.release()
+        for file in (self.file, *self._retired):
+            file.close()
+
+
+def _misplaced(entry: int, nchunk: int, room: int) -> FormatError:
+    return FormatError(
+        f"index entry {nchunk}",
+        at=ENTRY_LEN * nchunk,
+        expected=f"at most {room - _CHUNK_MIN}",
+        found=entry,
+    )
+
+
+def _read(file: FileBytes, start: int) -> tuple[Loaded, int]:
+    """Return what the frame at byte `start` says, and the bytes from there to the end."""
+    size, changed_at = file.size_and_time()
+    size = max(size - start, 0)
+    loaded = parse_frame(
+        lambda nbytes, at: file.pread(nbytes, start + at),
+        size,
+        lambda at, limit: (file.read_fd, start + at, limit),
+    )
+    checked_tail(file.read_fd, start, loaded, changed_at)
+    return loaded, size
