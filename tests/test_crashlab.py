@@ -57,7 +57,7 @@ def told(tallies: Sequence[Tally]) -> str:
 @pytest.mark.parametrize(
     "workload",
     [
-        pytest.param(w, marks=pytest.mark.xfail(reason="a header over several sectors is torn"))
+        pytest.param(w, marks=pytest.mark.xfail(reason="a metalayer over several sectors is torn by a loss of power"))
         if w.name == "long header"
         else w
         for w in SHORT
@@ -70,7 +70,7 @@ def test_short_workload_survives_every_crash(workload: Workload, tmp_path: Path)
     assert tallies["kill"].outcomes["present"] == tallies["kill"].tried
 
 
-@pytest.mark.xfail(reason="torn long headers, recovery without seals, nothing behind an empty frame")
+@pytest.mark.xfail(reason="lost seals and records count as none; nothing stands behind an empty frame")
 def test_drawn_workloads_survive_crashes(tmp_path: Path) -> None:
     report = run(STATES, 0, str(tmp_path))
     print(report)  # noqa: T201 - the number of states tried is asked for
@@ -109,7 +109,7 @@ class Crashes(RuleBasedStateMachine):
         assert not told([examination.kill(), examination.power(Random(0), 20)])
 
 
-@pytest.mark.xfail(reason="recovery without seals, nothing behind an empty frame")
+@pytest.mark.xfail(reason="lost seals and records count as none; nothing stands behind an empty frame")
 def test_any_steps_survive_crashes(tmp_path: Path) -> None:
     Crashes.root = tmp_path
     run_state_machine_as_test(Crashes, settings=examples(40))

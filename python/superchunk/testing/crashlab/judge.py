@@ -349,8 +349,8 @@ def _nearest(content: Any, marks: Sequence[Mark]) -> str:  # noqa: ANN401 - what
     """Return in which way `content` differs from that of the mark that it is most like."""
     if content is None:
         return "nothing"
-    likeness = [_differences(content, mark.content) for mark in marks]
-    number = min(range(len(marks)), key=lambda number: (len(likeness[number]), -number))
+    likeness = {n: _differences(content, mark.content) for n, mark in enumerate(marks) if mark.content is not None}
+    number = min(likeness, key=lambda number: (len(likeness[number]), -number))
     return f"content most like that after step {number}, but " + "; ".join(likeness[number])
 
 
