@@ -392,6 +392,7 @@ def _index_parts(found: Anatomy, rest: _Rest, older: Loaded | None) -> str:
         status, message = "damaged", f"{rest.index_error}; {note}".removesuffix("; ")
         if older is not None:
             found.index, found.index_is_old, found.header = older.index, True, older.header
+            found.raw_header, found.layers = older.raw_header, older.layers
             found.room = older.header.cbytes
             found.fingerprinted = True
         length = 0
