@@ -22,7 +22,7 @@ from superchunk.storage.frames import FrameStore
 from superchunk.storage.seals import after_power_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from typing_extensions import Buffer
 
@@ -207,13 +207,14 @@ def test_reading_can_compare_chunks_with_their_seals(path: str) -> None:
     with superchunk.open(path) as plain:
         assert plain[1000:2000] != NOISE[4000:8000]
     with superchunk.open(path, verify="read") as s:
-        for read in (
+        reads: list[Callable[[], object]] = [
             lambda: s[:],
             lambda: s[1000:2000],
             lambda: s.decompress_chunk(1),
             lambda: s.get_chunk(1),
-        ):
-            with pytest.raises(FormatError, match="chunk 1 .*the chunk is damaged"):
+        ]
+        for read in reads:
+            with pytest.raises(FormatError, match=r"chunk 1 .*the chunk is damaged"):
                 read()
         assert s[:1000] == NOISE[:4000]
     with pytest.raises(ValueError, match="verify: expected None or 'read'"):
@@ -379,7 +380,7 @@ def test_a_compaction_keeps_the_evidence_of_damage(path: str) -> None:
     flip(path, Path(path).read_bytes().index(NOISE[4000:4400]))
     s.compact()
     s.close()
-    with superchunk.open(path, verify="read") as found, pytest.raises(FormatError, match="chunk 1 .*damaged"):
+    with superchunk.open(path, verify="read") as found, pytest.raises(FormatError, match=r"chunk 1 .*damaged"):
         found.decompress_chunk(1)
 
 

@@ -82,6 +82,7 @@ class CommittedFrame(MutableChunkTable):
         self.sealing = True
         self._loads = 0
         self._fields: tuple[object, dict[str, Any]] = (None, {})
+        self._last_trailer: tuple[object, bool, bytes] = (None, False, b"")
         super().__init__(
             settings_of(loaded.header),
             loaded.index,
@@ -351,8 +352,11 @@ class CommittedFrame(MutableChunkTable):
 
     def _trailer(self) -> bytes:
         """Return the trailer, to be sealed by `_sealed` if seals are wanted."""
-        kind = FINGERPRINT_TYPE if self.sealing else 0
-        return Trailer(vlmeta=self.vlmeta, fingerprint_type=kind).to_bytes()
+        held, sealing, raw = self._last_trailer
+        if held is not self.vlmeta or sealing != self.sealing:
+            raw = Trailer(vlmeta=self.vlmeta, fingerprint_type=FINGERPRINT_TYPE if self.sealing else 0).to_bytes()
+            self._last_trailer = (self.vlmeta, self.sealing, raw)
+        return raw
 
     def _sealed(self, header: bytes, index_chunk: Source | None, trailer: bytes) -> bytes:
         """Return `trailer` with the fingerprint of such a frame."""

@@ -380,7 +380,7 @@ class ContiguousState(FollowedFile):
         final = os.path.realpath(self.path)
         file, lock = FileBytes.create(aside_of(final), like=self.file), WriterLock()
         try:
-            lock.acquire(file.write_fd, self.path)
+            lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
             end, entries = fill(file, len(self._raw_header))
             header, chunk, trailer = self._write_whole(file, end, entries)
             if self.sync_level != "never" and not self.fresh:

@@ -52,6 +52,7 @@ class FollowedFile(CommittedFrame):
         self._size = size
         self._retired: list[FileBytes] = []
         self._writer = WriterLock()
+        self._taking_turns = False
         self._new_name = False
         super().__init__(file.path, loaded)
 
@@ -178,7 +179,7 @@ class FollowedFile(CommittedFrame):
             if self._writer.held:
                 file.enable_writing()
                 self._writer.release()
-                self._writer.acquire(file.write_fd, self.path)
+                self._writer.acquire(file.write_fd, self.path, shared=self._taking_turns)
         except BaseException:
             file.close()
             raise
@@ -218,6 +219,7 @@ class FollowedFile(CommittedFrame):
                 return
             self._check_behind()
             self.file.enable_writing()
+            self._taking_turns = taking_turns
             self._writer.acquire(self.file.write_fd, self.path, shared=taking_turns)
             try:
                 self.follow()  # what the last writer did until it let go

@@ -156,8 +156,8 @@ class LockSidecar:
     @contextmanager
     def _block(self, *, exclusive: bool) -> Iterator[bool]:
         with self._turn:
-            epoch = self._epoch
             changed = self._enter(exclusive=exclusive)
+            epoch = self._epoch  # only now: entering may open the file anew
             try:
                 yield changed
             except BaseException:
@@ -194,7 +194,7 @@ class LockSidecar:
     def _lock(self, *, exclusive: bool) -> None:
         """Wait for the lock on the file that `path` names once it is held."""
         for _ in range(_ATTEMPTS):
-            if exclusive and not self._writable:
+            if exclusive and self._fd >= 0 and not self._writable:
                 self._drop()
             if self._fd < 0:
                 self._open(exclusive=exclusive)
