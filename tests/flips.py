@@ -34,7 +34,8 @@ def live_ranges(raw: bytes) -> list[Range]:
     ranges = []
 
     def add(start: int, length: int, *names: str) -> None:
-        ranges.append(Range(start, start + length, frozenset(names)))
+        if length:
+            ranges.append(Range(start, start + length, frozenset(names)))
 
     layers = sorted((at, n, name) for name, (at, n) in loaded.layers.items())
     at = 0

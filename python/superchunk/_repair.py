@@ -32,7 +32,6 @@ from superchunk.storage.frames import FrameStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from superchunk._anatomy import Bytes
     from superchunk._repair_plan import ChunkClass, Piece, Plan
 
 __all__ = ["RepairReport", "RepairedChunk", "repair"]
@@ -163,7 +162,7 @@ def repair(
     if in_place and (output is not None or folder is not None):
         raise ArgumentError(f"{path}: in_place goes with one file, and without output")
     target = path if in_place else os.fspath(output) if output is not None else _beside(path)
-    if not in_place and os.path.lexists(target):  # noqa: PTH110 - the same
+    if not in_place and os.path.lexists(target):
         raise StorageError(errno.EEXIST, "exists already, and is not replaced", target)
     if not _damaged(path):
         return RepairReport(path=path, output=None, status="nothing to do", notes=("the frame is not damaged",))
@@ -241,7 +240,7 @@ def _chunk_of(plan: Plan, piece: Piece, *, variable: bool) -> bytes:
 
 def _report(plan: Plan, path: str, target: str) -> RepairReport:
     classes = "".join(_LETTERS[piece.grade] for piece in plan.pieces)
-    listed = []
+    listed: list[RepairedChunk] = []
     for number, piece in enumerate(plan.pieces):
         if piece.grade != "whole" and len(listed) < _MOST_LISTED:
             listed.append(

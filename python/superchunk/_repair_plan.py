@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from superchunk import _engine
 from superchunk._anatomy import examine
 from superchunk._chunkcheck import FilePlaces, FolderPlaces
-from superchunk._walk import Budget, FoundChunk, find_vlmeta, is_whole, walk
+from superchunk._walk import Budget, find_vlmeta, is_whole, walk
 from superchunk.exceptions import FormatError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN
 from superchunk.frame.index import special_kind
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from superchunk._anatomy import Anatomy, Bytes
     from superchunk._chunkcheck import ChunkPlaces
     from superchunk._engine import Source
-    from superchunk.frame.header import FrameHeader
+    from superchunk._walk import FoundChunk
     from superchunk.frame.index import Index
 
 __all__ = ["ChunkClass", "Piece", "Plan", "make_plan"]
@@ -47,6 +47,8 @@ _MOST_SPECIAL: Final = 10_000_000
 _MOST_COMMITS: Final = 64
 _CHUNK_NAME: Final = re.compile(r"([0-9A-F]{8})\.chunk")
 _ARRAYS: Final = ("b2nd", "caterva")
+# What `_engine.check_seals` answers.
+_FITS, _NO_SEAL, _OTHER_SEAL = range(3)
 
 
 class Piece(NamedTuple):
@@ -84,11 +86,17 @@ class Plan:
 class _Classifier:
     """From entries to pieces."""
 
-    def __init__(self, place: Bytes, places: ChunkPlaces, chunksize: int, last: tuple[int, int], budget: Budget) -> None:
+    def __init__(
+        self, place: Bytes, places: ChunkPlaces, chunksize: int, last: tuple[int, int], budget: Budget
+    ) -> None:
         """Take where chunks are; `last` is number and size of the last one where sizes are fixed."""
         self._place, self._places, self._budget = place, places, budget
         self._chunksize, self._last = chunksize, last
         self._known: dict[int, int] = {}
+        self.sealed = 0
+        """How many chunks have a seal that fits."""
+        self.unsealed: list[int] = []
+        """Those that have none."""
 
     def expected(self, number: int) -> int:
         """Return the uncompressed bytes of chunk `number`, -1 if any will do."""
@@ -108,6 +116,13 @@ class _Classifier:
             return self._lost(nbytes, entry, f"chunk {self._known[entry]} is at the same place")
         if entry > self._places.most:
             return self._lost(nbytes, entry, "its index entry leads beyond the data")
+        found = self._stored(number, entry, nbytes)
+        if found.grade != "lost":
+            self._known[entry] = number
+        return found
+
+    def _stored(self, number: int, entry: int, nbytes: int) -> Piece:
+        """Return what becomes of a chunk with bytes of its own."""
         position = self._places.position(entry)
         source = self._places.source(entry, None)
         try:
@@ -117,14 +132,18 @@ class _Classifier:
             return self._lost(nbytes, position, str(error))
         if nbytes >= 0 and info.nbytes != nbytes:
             return self._lost(nbytes, position, f"what is there holds {info.nbytes} bytes instead of {nbytes}")
-        if not self._budget.take(info.cbytes) or not self._decodes(source, info, status):
+        whole = self._budget.take(info.cbytes) and self._is_whole(source, info, status)
+        if whole is False:
             return self._lost(nbytes, position, "its bytes are damaged")
-        self._known[entry] = number
-        if status == 2:  # noqa: PLR2004 - a seal of other bytes
-            return Piece(source, 0, info.nbytes, "doubtful", position, "it decodes, but its seal is of other bytes")
+        self.sealed += status == _FITS
+        if status == _NO_SEAL:
+            self.unsealed.append(number)
+        if status == _OTHER_SEAL or whole is None:
+            reason = "it cannot be decoded here" if whole is None else "it decodes, but its seal is of other bytes"
+            return Piece(source, 0, info.nbytes, "doubtful", position, reason)
         return Piece(source, 0, info.nbytes, "whole", position, "")
 
-    def _decodes(self, source: Source, info: _engine.ChunkInfo, status: int) -> bool:
+    def _is_whole(self, source: Source, info: _engine.ChunkInfo, status: int) -> bool | None:
         there = self._place._replace(source=lambda _at, _limit: source)
         return is_whole(there, 0, info, status, self._budget)
 
@@ -216,6 +235,7 @@ def _by_index(
         raise FormatError("number of chunks", at=0x1E, expected=f"at most {_MOST_SPECIAL}", found=nchunks)
     last = (nchunks - 1, header.nbytes - (nchunks - 1) * header.chunksize)
     classifier = _Classifier(place, places, header.chunksize, last, budget)
+    complete = True
     try:
         for number, entry in _entries(index):
             plan.pieces.append(classifier.piece(number, entry))
@@ -223,8 +243,12 @@ def _by_index(
                 progress(number + 1, nchunks)
     except SuperchunkError as error:
         plan.notes.append(f"the index chunk ends early: {error}")
-        return False
-    return True
+        complete = False
+    if classifier.sealed or found.fingerprinted:
+        for number in classifier.unsealed:
+            reason = "it decodes, but has no seal, although the frame has some"
+            plan.pieces[number] = plan.pieces[number]._replace(grade="doubtful", reason=reason)
+    return complete
 
 
 def _entries(index: Index) -> Iterator[tuple[int, int]]:
@@ -264,22 +288,56 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget) -> Non
         plan.pieces = [_named(plan, place, entry, by_place) for entry in entries]
         return
     plan.notes.append("chunks as they stand in the file")
-    named = {piece.position for piece in plan.pieces if piece.source is not None}
-    if plan.pieces:
-        for _, older in zip(range(_MOST_COMMITS), commits(place.read, place.size, place.source), strict=False):
-            base = older.header.header_len
-            if found.index_is_old or older.header.frame_len < place.size:
-                named |= {base + entry for _, entry in _entries(older.index) if entry >= 0}
-    extras = [chunk for chunk in met.chunks if chunk.position not in named and _fits(plan, chunk)]
+    taken = {piece.position for piece in plan.pieces if piece.source is not None}
+    extras = [chunk for chunk in met.chunks if chunk.position not in taken and _fits(plan, chunk)]
     others_sealed = any(chunk.sealed for chunk in met.chunks)
-    lost = [number for number, piece in enumerate(plan.pieces) if piece.grade == "lost"]
-    if lost and len(lost) == len(extras):
-        for number, chunk in zip(lost, extras, strict=True):
-            plan.pieces[number] = _guess(place, chunk, others_sealed=others_sealed)
+
+    def guess(chunk: FoundChunk) -> Piece:
+        return _guess(place, chunk, others_sealed=others_sealed)
+
+    if not plan.pieces:
+        plan.pieces = [guess(chunk) for chunk in extras]
         return
-    if plan.pieces and any(name in plan.meta for name in _ARRAYS):
-        extras = []  # an array has as many chunks as its shape says
-    plan.pieces += [_guess(place, chunk, others_sealed=others_sealed) for chunk in extras]
+    older = _older_commits(place)
+    known = set().union(*older)
+    lost = [] if found.index_is_old else [n for n, piece in enumerate(plan.pieces) if piece.grade == "lost"]
+    if lost:
+        _fill_from(plan, lost, {chunk.position: chunk for chunk in extras}, older, guess)
+        taken = {piece.position for piece in plan.pieces if piece.source is not None}
+        extras = [chunk for chunk in extras if chunk.position not in taken]
+        lost = [number for number in lost if plan.pieces[number].grade == "lost"]
+    new = [chunk for chunk in extras if chunk.position not in known]
+    if lost and len(lost) == len(new):
+        for number, chunk in zip(lost, new, strict=True):
+            plan.pieces[number] = guess(chunk)
+    elif not any(name in plan.meta for name in _ARRAYS):  # an array has as many chunks as its shape says
+        plan.pieces += [guess(chunk) for chunk in (extras if lost else new)]
+
+
+def _older_commits(place: Bytes) -> list[dict[int, int]]:
+    """Return the chunk numbers by position of the commits that can be read, newest first."""
+    found = []
+    for _, older in zip(range(_MOST_COMMITS), commits(place.read, place.size, place.source), strict=False):
+        base = older.header.header_len
+        if older.header.nbytes and older.index.repeated_entry is None and len(older.index) <= place.size:
+            found.append({base + entry: number for number, entry in _entries(older.index) if entry >= 0})
+    return found
+
+
+def _fill_from(
+    plan: Plan,
+    lost: list[int],
+    extras: dict[int, FoundChunk],
+    older: list[dict[int, int]],
+    guess: Callable[[FoundChunk], Piece],
+) -> None:
+    """Put chunks that an older commit had at the same number in the places of lost ones."""
+    for commit in older:
+        places = {number: position for position, number in commit.items()}
+        for number in lost:
+            position = places.get(number, -1)
+            if plan.pieces[number].grade == "lost" and position in extras:
+                plan.pieces[number] = guess(extras.pop(position))
 
 
 def _named(plan: Plan, place: Bytes, entry: int, by_place: dict[int, FoundChunk]) -> Piece:
@@ -287,7 +345,10 @@ def _named(plan: Plan, place: Bytes, entry: int, by_place: dict[int, FoundChunk]
     if entry < 0:
         return Piece(None, special_kind(entry, 0), plan.chunksize or -1, "whole", entry, "")
     chunk = by_place[entry]
-    return Piece(place.source(chunk.position, chunk.info.cbytes), 0, chunk.info.nbytes, "whole", chunk.position, "")
+    source = place.source(chunk.position, chunk.info.cbytes)
+    if not chunk.sealed and any(other.sealed for other in by_place.values()):
+        return Piece(source, 0, chunk.info.nbytes, "doubtful", chunk.position, "it has no seal, although others have")
+    return Piece(source, 0, chunk.info.nbytes, "whole", chunk.position, "")
 
 
 def _guess(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> Piece:
@@ -331,5 +392,3 @@ def _settle(plan: Plan) -> None:
     for number, piece in enumerate(plan.pieces):
         if piece.source is None and piece.nbytes <= 0:
             plan.pieces[number] = piece._replace(nbytes=size)
-
-

@@ -25,8 +25,8 @@ from superchunk._anatomy import decode_in_pieces
 from superchunk.exceptions import SuperchunkError, UnsupportedError
 from superchunk.frame.index import ENTRY_LEN, MAX_CHUNKS, special_kind
 from superchunk.frame.integrity import SEAL_LEN
-from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
 from superchunk.frame.metalayers import read_table
+from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
 
 if TYPE_CHECKING:
     from superchunk._anatomy import Bytes
@@ -84,8 +84,11 @@ class Walk:
     """Where the first chunk begins, or where the header ends."""
 
 
-def is_whole(place: Bytes, position: int, info: ChunkInfo, status: int, budget: Budget) -> bool:
-    """Return whether a chunk, of which `check_seals` said `status`, can be trusted to be one."""
+def is_whole(place: Bytes, position: int, info: ChunkInfo, status: int, budget: Budget) -> bool | None:
+    """Return whether a chunk is one, of which `check_seals` said `status`; None: who knows.
+
+    It is, if its seal fits or if it decodes; only somebody with its codec can know that.
+    """
     if status == 0:
         return True
     if status > 2 or not budget.take(info.nbytes):  # noqa: PLR2004 - no seal, or another one's
@@ -93,7 +96,7 @@ def is_whole(place: Bytes, position: int, info: ChunkInfo, status: int, budget: 
     try:
         decode_in_pieces(place.source(position, info.cbytes), itemsize=info.typesize)
     except UnsupportedError:
-        return True  # nothing speaks against it
+        return None
     except SuperchunkError:
         return False
     return True
