@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from superchunk._report import PartStatus
     from superchunk.storage.loading import Loaded
 
-__all__ = ["Anatomy", "Bytes", "decode_in_pieces", "examine"]
+__all__ = ["Anatomy", "Bytes", "decode_in_pieces", "examine", "vlmeta_problem"]
 
 _HEAD: Final = 4096
 _KEEP_INDEX: Final = 32 * 1024
@@ -429,7 +429,7 @@ def _trailer_parts(found: Anatomy, rest: _Rest, note: str) -> list[PartReport]:
     status = _status_of(found, rest)
     parts.append(_part("trailer", status, rest.trailer_at, len(rest.raw_trailer)))
     for name, content in trailer.vlmeta.items():
-        problem = _vlmeta_problem(content)
+        problem = vlmeta_problem(content)
         at = rest.trailer_at + rest.raw_trailer.find(content)
         parts.append(_part(f"vlmetalayer {name!r}", "damaged" if problem else status, at, len(content), problem))
     at = rest.trailer_at + len(rest.raw_trailer) - _TYPE_AT
@@ -443,7 +443,7 @@ def _trailer_parts(found: Anatomy, rest: _Rest, note: str) -> list[PartReport]:
     return parts
 
 
-def _vlmeta_problem(content: bytes) -> str:
+def vlmeta_problem(content: bytes) -> str:
     """Return what is wrong with the chunk of a vlmetalayer."""
     try:
         decode_in_pieces(content)

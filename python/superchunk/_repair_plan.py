@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from superchunk import _engine
-from superchunk._anatomy import examine
+from superchunk._anatomy import examine, vlmeta_problem
 from superchunk._chunkcheck import FilePlaces, FolderPlaces
 from superchunk._walk import Budget, find_vlmeta, is_whole, walk
 from superchunk.exceptions import FormatError, SuperchunkError
@@ -28,7 +28,7 @@ from superchunk.storage.loading import settings_of
 from superchunk.storage.recovery import commits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from superchunk._anatomy import Anatomy, Bytes
     from superchunk._chunkcheck import ChunkPlaces
@@ -199,7 +199,7 @@ def _metadata(place: Bytes, found: Anatomy) -> Plan:
     """Return a plan without chunks."""
     header = found.header
     notes = [f"{part.name}: {part.status}, {part.message}" for part in found.parts if part.status == "damaged"]
-    vlmeta = None if found.trailer is None else dict(found.trailer.vlmeta)
+    vlmeta = None if found.trailer is None else _whole_layers(place, found.trailer.vlmeta, notes)
     if vlmeta is None:
         vlmeta = find_vlmeta(place)
         notes.append("no trailer can be read" if vlmeta is None else "vlmetalayers of the last trailer in the file")
@@ -213,6 +213,22 @@ def _metadata(place: Bytes, found: Anatomy) -> Plan:
         vlmeta=vlmeta or {},
         notes=notes,
     )
+
+
+def _whole_layers(place: Bytes, layers: Mapping[str, bytes], notes: list[str]) -> dict[str, bytes]:
+    """Return the vlmetalayers, those that are damaged as an older commit had them."""
+    whole = {}
+    for name, content in layers.items():
+        if not vlmeta_problem(content):
+            whole[name] = content
+            continue
+        older = zip(range(_MOST_COMMITS), commits(place.read, place.size, place.source), strict=False)
+        found = (commit.trailer.vlmeta.get(name, b"") for _, commit in older)
+        usable = next((content for content in found if content and not vlmeta_problem(content)), None)
+        notes.append(f"vlmetalayer {name!r} is {'lost' if usable is None else 'as an older commit had it'}")
+        if usable is not None:
+            whole[name] = usable
+    return whole
 
 
 def _by_index(
@@ -301,7 +317,8 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget) -> Non
     older = _older_commits(place)
     known = set().union(*older)
     lost = [] if found.index_is_old else [n for n, piece in enumerate(plan.pieces) if piece.grade == "lost"]
-    if lost:
+    guessing = bool(lost)
+    if guessing:
         _fill_from(plan, lost, {chunk.position: chunk for chunk in extras}, older, guess)
         taken = {piece.position for piece in plan.pieces if piece.source is not None}
         extras = [chunk for chunk in extras if chunk.position not in taken]
@@ -311,7 +328,7 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget) -> Non
         for number, chunk in zip(lost, new, strict=True):
             plan.pieces[number] = guess(chunk)
     elif not any(name in plan.meta for name in _ARRAYS):  # an array has as many chunks as its shape says
-        plan.pieces += [guess(chunk) for chunk in (extras if lost else new)]
+        plan.pieces += [guess(chunk) for chunk in (extras if guessing else new)]
 
 
 def _older_commits(place: Bytes) -> list[dict[int, int]]:
