@@ -2,9 +2,9 @@ r"""Finding the parts of a frame of which any may be damaged, and which of them 
 
 ::
 
-    header | chunks | index chunk | slack | record | trailer
-       \___________________ copy ______________/       |
-       \__________________ fingerprint ________________/
+    header | chunks | index chunk | slack | trailer with the commit record
+       \________________________ copy ________________________/   |
+       \_______________________ fingerprint _____________________/
 
 `loading.parse_frame` gives up at the first thing that is wrong, as who reads data
 should. Here nothing is taken for granted and nothing ends the search: a header that
@@ -242,9 +242,7 @@ def _rest(place: Bytes, head: _Head) -> _Rest:
             rest.index_error = str(error)
     if rest.trailer is None or rest.index_error:
         return rest
-    record_at = rest.trailer_at - record_len(header.header_len)
-    if record_at >= rest.index_at + rest.index_len and has_data:
-        rest.record = CommitRecord.from_bytes(place.read(rest.trailer_at - record_at, record_at))
+    rest.record = CommitRecord.of_trailer(rest.raw_trailer, header.header_len)
     chunk: list[Source] = [place.source(rest.index_at, rest.index_len)] if has_data else []
     trailer = rest.raw_trailer
     typed = trailer[:-_TYPE_AT] + bytes((FINGERPRINT_TYPE,)) + trailer[1 - _TYPE_AT :]
@@ -307,8 +305,7 @@ def _report(
     found.parts += _header_parts(head, rest, raw, error, proven=proven)
     note = _index_parts(found, rest, older)
     found.parts += _trailer_parts(found, rest, note)
-    record = 0 if rest.record is None else record_len(len(head.raw))
-    found.overhead = len(head.raw) + rest.index_len + len(rest.raw_trailer) + record
+    found.overhead = len(head.raw) + rest.index_len + len(rest.raw_trailer)
     return found
 
 
@@ -415,9 +412,9 @@ def _trailer_parts(found: Anatomy, rest: _Rest, note: str) -> list[PartReport]:
     """Return the findings about commit record, trailer, vlmetalayers and fingerprint."""
     parts = []
     header = found.header
-    if header is not None and header.nbytes and rest.says_fingerprint and not rest.index_error:
+    if header is not None and rest.trailer is not None and rest.says_fingerprint:
         length = record_len(len(found.raw_header))
-        at = rest.trailer_at - length
+        at = rest.trailer_at + len(rest.raw_trailer) - TAIL_LEN - length
         if rest.record is None:
             parts.append(_part("commit record", "damaged", at, length, "a frame with a fingerprint has one here"))
         else:

@@ -23,7 +23,7 @@ from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk.frame.metalayers import write_metalayers
-from superchunk.frame.trailer import Trailer
+from superchunk.frame.trailer import Trailer, with_record
 from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import settings_of
 
@@ -335,8 +335,7 @@ class CommittedFrame(MutableChunkTable):
 
     def _overhead(self, index_len: int) -> int:
         """Return how many chunk bytes make a commit with such an index cheap."""
-        header_len = len(self._raw_header)
-        return _COMMIT_SHARE * (index_len + self._trailer_len + record_len(header_len) + FIXED_LEN)
+        return _COMMIT_SHARE * (index_len + self._trailer_len + FIXED_LEN)
 
     def _expected_index_len(self) -> int:
         nchunks = len(self.index)
@@ -350,23 +349,29 @@ class CommittedFrame(MutableChunkTable):
         self._index_len, self._index_of = len(chunk), len(self.index)
         return chunk
 
-    def _trailer(self) -> bytes:
-        """Return the trailer, to be sealed by `_sealed` if seals are wanted."""
+    def _plain_trailer(self) -> bytes:
+        """Return the trailer without record and fingerprint, kept while it is the same."""
         held, sealing, raw = self._last_trailer
         if held is not self.vlmeta or sealing != self.sealing:
             raw = Trailer(vlmeta=self.vlmeta, fingerprint_type=FINGERPRINT_TYPE if self.sealing else 0).to_bytes()
             self._last_trailer = (self.vlmeta, self.sealing, raw)
         return raw
 
-    def _sealed(self, header: bytes, index_chunk: Source | None, trailer: bytes) -> bytes:
-        """Return `trailer` with the fingerprint of such a frame."""
+    def _next_trailer_len(self) -> int:
+        """Return the bytes of the trailer that comes next."""
+        return len(self._plain_trailer()) + self._record_len()
+
+    def _next_trailer(
+        self, header: bytes, index_chunk: Source | None, *, settled: int, sealed_from: int, pending: bool = False
+    ) -> bytes:
+        """Return the trailer of a frame with such a header and index chunk."""
+        plain = self._plain_trailer()
         if not self.sealing:
-            return trailer
+            return plain
+        record = CommitRecord(header, settled, sealed_from, pending).to_bytes()
+        trailer = with_record(plain, record)
         parts = [] if index_chunk is None else [index_chunk]
         return trailer[:-FINGERPRINT_LEN] + fingerprint(header, self._layers, parts, trailer)
-
-    def _record(self, header: bytes, settled: int, *, pending: bool = False) -> bytes:
-        return CommitRecord(header, settled, pending).to_bytes() if self.sealing else b""
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

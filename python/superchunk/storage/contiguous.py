@@ -2,12 +2,12 @@
 
 ::
 
-    header | chunks  dead  chunks | index chunk | record | trailer      committed
-    header | chunks  dead  chunks | dead                  dead | new chunks            waiting
-    header | chunks  dead  chunks | dead                  dead | new chunks | index chunk | record | trailer
+    header | chunks  dead  chunks | index chunk | trailer                          committed
+    header | chunks  dead  chunks | dead          dead | new chunks                waiting
+    header | chunks  dead  chunks | dead          dead | new chunks | index chunk | trailer
 
 New chunks go behind the frame's end, each with its seal, where nobody sees them; a commit
-writes index chunk, record and trailer behind them, and then switches to the new state by
+writes index chunk and trailer behind them, and then switches to the new state by
 one write of the header. What the old header points to is never overwritten, so a
 reader sees one state or the other, and needs no lock. A frame without data, whose trailer
 has to stand right behind the header, is written as a new file that takes the old one's name;
@@ -229,6 +229,8 @@ class ContiguousState(FollowedFile):
         self.file.pwrite(parts, self.start + self._end)
         self._stray = False
         self._written += at - self._end
+        if not self.sealing:
+            self._sealed_from = at
         self._end = at
         self._room = at - header_len
         return entries
@@ -288,7 +290,7 @@ class ContiguousState(FollowedFile):
         self._pending = False
 
     def _write_commit(self, index_chunk: bytes | None, *, sync: bool, pending: bool = False) -> None:
-        """Write index chunk, record and trailer, and then the header; its first sector, while it is `pending`."""
+        """Write index chunk and trailer, and then the header; its first sector, while it is `pending`."""
         header_len = len(self._raw_header)
         end, room = self._end, self._room
         chunk = b""
@@ -298,16 +300,14 @@ class ContiguousState(FollowedFile):
             source, room = chunk, end - header_len
         else:  # it stays where it is, and what stood behind it becomes slack
             source = (self.file.read_fd, self._base + room, self._index_len)
-        trailer = self._trailer()
-        frame_len = end + len(chunk) + self._record_len() + len(trailer)
+        frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=room)
         settled = frame_len if sync else self._settled
-        record = self._record(header, settled, pending=pending)
-        trailer = self._sealed(header, source, trailer)
+        trailer = self._next_trailer(header, source, settled=settled, sealed_from=self._sealed_from, pending=pending)
         if self._stray:
             self._trim(end)
         self._stray = True
-        self.file.pwrite([chunk, record, trailer], self.start + end)
+        self.file.pwrite([chunk, trailer], self.start + end)
         if sync:
             self.file.sync()
         old = self._committed_header
@@ -344,14 +344,15 @@ class ContiguousState(FollowedFile):
             self._sync()
 
     def _empty_parts(self) -> tuple[bytes, bytes]:
-        trailer = self._trailer()
-        raw = self._header(frame_len=len(self._raw_header) + len(trailer), cbytes=0)
-        return raw, self._sealed(raw, None, trailer)
+        frame_len = len(self._raw_header) + self._next_trailer_len()
+        raw = self._header(frame_len=frame_len, cbytes=0)
+        return raw, self._next_trailer(raw, None, settled=frame_len, sealed_from=0)
 
     def _became_empty(self, raw: bytes, trailer: bytes) -> None:
         self._became(raw, len(raw) + len(trailer), len(trailer))
         self._probe = (raw + trailer)[:PROBE_LEN]
-        self._room = self._index_len = self._index_of = self._settled = 0
+        self._room = self._index_len = self._index_of = self._sealed_from = 0
+        self._settled = len(raw) + len(trailer)
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Write the frame anew without its dead bytes, in place of the old file.
@@ -383,7 +384,7 @@ class ContiguousState(FollowedFile):
             lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
             end, entries = fill(file, len(self._raw_header))
             header, chunk, trailer = self._write_whole(file, end, entries)
-            if self.sync_level != "never" and not self.fresh:
+            if self._durable:
                 file.sync()
             replace_file(file.path, final)
         except BaseException as error:
@@ -401,9 +402,11 @@ class ContiguousState(FollowedFile):
             self.index.assign(entries)
             self.index.forget()
             self._index_len, self._index_of = len(chunk), len(entries)
-            frame_len = end + len(chunk) + self._record_len() + len(trailer)
+            frame_len = end + len(chunk) + len(trailer)
             self._became(header, frame_len, len(trailer))
-            self._room, self._probe, self._settled = end - len(header), header[:PROBE_LEN], frame_len
+            self._room, self._probe = end - len(header), header[:PROBE_LEN]
+            self._settled = frame_len if self._durable else 0
+            self._sealed_from = 0 if self.sealing else frame_len
         else:
             self._became_empty(header, trailer)
         self._base = len(header)
@@ -411,6 +414,11 @@ class ContiguousState(FollowedFile):
         self._stale_seals = False
         if sync and self.sync_level != "never":
             self._sync()
+
+    @property
+    def _durable(self) -> bool:
+        """Whether a new file has to be on the disk before it takes the old one's place."""
+        return self.sync_level != "never" and not self.fresh
 
     def _write_whole(self, file: FileBytes, end: int, entries: Sequence[int]) -> tuple[bytes, bytes, bytes]:
         """Write all but the chunks of a frame; return header, index chunk and trailer."""
@@ -421,11 +429,11 @@ class ContiguousState(FollowedFile):
         index = self.index.copy()
         index.assign(entries)
         chunk = index.to_chunk()
-        trailer = self._trailer()
-        frame_len = end + len(chunk) + self._record_len() + len(trailer)
+        frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=end - len(self._raw_header))
-        trailer = self._sealed(header, chunk, trailer)
-        file.pwrite([chunk, self._record(header, frame_len), trailer], end)
+        settled = frame_len if self._durable else 0
+        trailer = self._next_trailer(header, chunk, settled=settled, sealed_from=0 if self.sealing else frame_len)
+        file.pwrite([chunk, trailer], end)
         file.pwrite(header, 0)
         return header, chunk, trailer
 
