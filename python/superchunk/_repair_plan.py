@@ -275,7 +275,7 @@ def _entries(index: Index) -> Iterator[tuple[int, int]]:
 def _must_walk(plan: Plan, found: Anatomy, *, complete: bool) -> bool:
     """Return whether chunks may be where no index leads."""
     if found.header is not None and not found.header.nbytes:
-        return found.trailer is None
+        return found.trailer is None or found.index_is_old
     return not complete or (not found.proven and any(piece.grade == "lost" for piece in plan.pieces))
 
 
