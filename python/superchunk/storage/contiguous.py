@@ -116,10 +116,7 @@ class ContiguousState(FollowedFile):
         raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks)
         final = os.path.realpath(path)
         refuse_if_written(final, path)
-        try:
-            file = FileBytes.create(aside_of(final))
-        except StorageError as error:  # of the other name, which says nothing to the caller
-            raise StorageError(error.errno, error.strerror, path) from error
+        file = FileBytes.create(aside_of(final), told_as=path)
         try:
             file.pwrite(raw, 0)
             state = cls.load(file, 0)
@@ -378,7 +375,7 @@ class ContiguousState(FollowedFile):
     def _rewrite(self, fill: Callable[[FileBytes, int], tuple[int, Sequence[int]]], *, sync: bool) -> None:
         """Put a new file in the place of this one; `fill` writes chunks and tells entries."""
         final = os.path.realpath(self.path)
-        file, lock = FileBytes.create(aside_of(final), like=self.file), WriterLock()
+        file, lock = FileBytes.create(aside_of(final), like=self.file, told_as=self.path), WriterLock()
         try:
             lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
             end, entries = fill(file, len(self._raw_header))
@@ -386,12 +383,10 @@ class ContiguousState(FollowedFile):
             if self.sync_level != "never" and not self.fresh:
                 file.sync()
             replace_file(file.path, final)
-        except BaseException as error:
+        except BaseException:
             lock.release()
             file.close()
             remove_file(file.path)
-            if isinstance(error, StorageError) and error.errno:  # of a name that says nothing to the caller
-                raise StorageError(error.errno, error.strerror, self.path) from error
             raise
         file.path = final
         self._writer.release()
@@ -474,6 +469,12 @@ class ContiguousState(FollowedFile):
         if self.file.size() > self.start + end:
             self.file.truncate(self.start + end)
         self._stray = False
+
+    def give_up(self, why: SuperchunkError) -> None:
+        """Come back to the committed state, and warn of what is lost, because `why`."""
+        super().give_up(why)
+        if self.unpublished is not None:
+            self.discard()
 
     def discard(self) -> None:
         """Remove a file that has not got its name yet."""
