@@ -5,6 +5,7 @@ The stories themselves are in failing_system.py, a process for each.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import random
@@ -21,9 +22,10 @@ from other_process import Other
 
 import superchunk
 from superchunk.exceptions import FormatError, StorageError
+from superchunk.storage import file as storage_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).parent
 
@@ -198,3 +200,83 @@ def test_a_file_cut_off_under_a_writer_is_not_made_worse(path: str) -> None:
         s.compact()
     assert path in str(e.value) or "chunk" in str(e.value)
     assert os.listdir(Path(path).parent) == ["data.b2frame"]  # noqa: PTH208
+
+
+# A disk that cannot be waited for.
+
+
+class Impatient(storage_file.System):
+    """Fails once when the disk is waited for, after so many times."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def _count(self) -> None:
+        self.after -= 1
+        if self.after == -1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def sync(self, fd: int) -> None:
+        self._count()
+        super().sync(fd)
+
+    def sync_folder(self, path: str) -> None:
+        self._count()
+        super().sync_folder(path)
+
+
+def _append(s: superchunk.SChunk) -> None:
+    with s.transaction():
+        s.append_data(noise(3))
+        s.vlmeta["more"] = 1
+
+
+def _update_and_flush(s: superchunk.SChunk) -> None:
+    s.update_data(1, noise(4), copy=False)
+    s.append_data(bytes(CHUNK))
+    s.flush()
+
+
+def _empty(s: superchunk.SChunk) -> None:
+    with s.transaction():
+        while s.nchunks:
+            s.delete_chunk(0)
+
+
+def _change_layer(s: superchunk.SChunk) -> None:
+    s.meta["fixed"] = 255
+    s.flush()
+
+
+@pytest.mark.parametrize("change", [_append, _update_and_flush, _empty, _change_layer, superchunk.SChunk.compact])
+@pytest.mark.parametrize("fixed", [b"", b"x" * 600], ids=["header in a sector", "long header"])
+@pytest.mark.parametrize("after", range(4))
+def test_a_sync_that_fails_leaves_memory_and_file_alike(
+    path: str, monkeypatch: pytest.MonkeyPatch, change: Callable[[superchunk.SChunk], None], fixed: bytes, after: int
+) -> None:
+    """Before the switch to the new state nothing has changed, after it everything."""
+    meta = {"fixed": 200, "long": fixed}
+    s = superchunk.SChunk(chunksize=CHUNK, urlpath=path, mode="w", cparams={"typesize": 4}, meta=meta)
+    s.append_data(noise(0))
+    s.append_data(noise(1))
+    s.flush()
+    monkeypatch.setattr(storage_file, "system", Impatient(after))
+    try:
+        change(s)
+    except StorageError as error:
+        assert path in str(error)  # noqa: PT017 - it need not come
+    monkeypatch.undo()
+    with superchunk.open(path, snapshot=True) as there:
+        if change is _update_and_flush and there.nchunks == 2:
+            assert there[:] in (noise(0) + noise(1), noise(0) + noise(4))  # it may wait in part
+        else:
+            assert there[:] == s[:]
+            assert there.vlmeta.getall() == s.vlmeta.getall()
+            assert there.meta["fixed"] == s.meta["fixed"]
+    s.append_data(noise(5))
+    s.flush()
+    expected = s[:]
+    assert expected.endswith(noise(5))
+    s.close()
+    assert read(path) == expected
+    assert superchunk.verify(path).status == "sound"

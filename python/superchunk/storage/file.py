@@ -192,19 +192,19 @@ def remove_folder(path: str) -> None:
         raise storage_error(error, path) from error
 
 
-def sync_folder(path: str) -> None:
+def sync_folder(path: str, *, told_as: str | None = None) -> None:
     """Wait until the names in the directory `path` are on the disk; an empty path is the current one.
 
     Raises
     ------
     StorageError
-        The system refuses.
+        The system refuses; it is about `told_as`, or the directory.
 
     """
     try:
         system.sync_folder(path or os.curdir)
     except OSError as error:
-        raise storage_error(error, path) from error
+        raise storage_error(error, told_as or path) from error
 
 
 class FileBytes:
