@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SETTINGS = FrameSettings(typesize=TYPESIZE)
 
 
-@pytest.fixture(params=["memory", "frame", "over", "cframe"])
+@pytest.fixture(params=["memory", "frame", "sparse", "over", "cframe"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., ChunkStore]]:
     opened: list[ChunkStore] = []
 
@@ -45,7 +45,8 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
         elif request.param == "cframe":
             store = read_cframe(write_cframe(MemoryStore(SETTINGS, chunksize, meta, vlblocks=vlblocks)))
         else:
-            store = FrameStore.create(path, SETTINGS, chunksize, meta or {}, vlblocks=vlblocks)
+            contiguous = request.param != "sparse"
+            store = FrameStore.create(path, SETTINGS, chunksize, meta or {}, vlblocks=vlblocks, contiguous=contiguous)
             if request.param == "over":
                 store = MemoryStore.over(store)
         opened.append(store)

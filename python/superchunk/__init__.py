@@ -21,6 +21,7 @@ from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
 from superchunk._cpu import print_versions
 from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
+from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
 from superchunk.core import (
@@ -125,6 +126,7 @@ __all__ = [
     "SChunk",
     "SpecialValue",
     "SplitMode",
+    "StagedChunk",
     "Storage",
     "StorageError",
     "SuperchunkError",
@@ -167,6 +169,7 @@ __all__ = [
     "set_compressor",
     "set_nthreads",
     "set_releasegil",
+    "stage_chunk",
     "storage_dflts",
     "ucodecs_registry",
     "ufilters_registry",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from superchunk import _engine
 from superchunk._blockfuncs import read_filtered
 from superchunk._buffers import byte_view, check_buffersize, writable_view
+from superchunk._handle import of_one_state
 from superchunk._plan import chunk_start
 from superchunk._special import special_item
 from superchunk._user import hooks_for
@@ -381,6 +382,7 @@ class ChunkCalls:
 
     # Looking at chunks.
 
+    @of_one_state
     def decompress_chunk(self, nchunk: int, dst: AnyBuffer | None = None) -> bytes | None:
         """Return the content of chunk `nchunk`, or fill the front of `dst` and return None.
 
@@ -438,6 +440,7 @@ class ChunkCalls:
         out[: len(done)] = done
         return None
 
+    @of_one_state
     def get_chunk(self, nchunk: int) -> bytes:
         """Return chunk `nchunk`, compressed.
 
@@ -452,6 +455,7 @@ class ChunkCalls:
         store = self._handle.fresh()
         return chunk_bytes(store.source(self._checked_nchunk(store, nchunk)))
 
+    @of_one_state
     def get_lazychunk(self, nchunk: int) -> bytes:
         """Return what is known of chunk `nchunk` without reading its data.
 
@@ -480,16 +484,24 @@ class ChunkCalls:
     def iterchunks_info(self) -> Iterator[ChunkInfo]:
         """Iterate over what is known of each chunk without reading its data."""
         number = 0
-        while number < self._handle.fresh().nchunks:
-            info = _engine.describe(self._handle.opened().source(number))
-            yield ChunkInfo(
-                number,
-                info.nbytes / info.cbytes,
-                SpecialValue(info.special),
-                info.repeated_value,
-                self.get_lazychunk(number),
-            )
+        while (info := self._chunk_info(number)) is not None:
+            yield info
             number += 1
+
+    @of_one_state
+    def _chunk_info(self, number: int) -> ChunkInfo | None:
+        """Return what is known of a chunk, None behind the last."""
+        store = self._handle.fresh()
+        if number >= store.nchunks:
+            return None
+        info = _engine.describe(store.source(number))
+        return ChunkInfo(
+            number,
+            info.nbytes / info.cbytes,
+            SpecialValue(info.special),
+            info.repeated_value,
+            self.get_lazychunk(number),
+        )
 
     # Variable-length blocks.
 
@@ -527,6 +539,7 @@ class ChunkCalls:
         store.insert(store.nchunks, [self._encoder.vlblocks(views)])
         return store.nchunks
 
+    @of_one_state
     def get_vlblocks(self, nchunk: int) -> list[bytes]:
         """Return the blocks of a chunk with variable-length blocks.
 

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Final
 from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
-from superchunk.storage.file import remove_file, remove_folder
+from superchunk.storage.file import remove_file
+from superchunk.storage.folder import INDEX_NAME, belongs, is_folder, joined, recover_name, remove_frame_folder
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.memory import MemoryStore
 
@@ -47,8 +48,6 @@ __all__ = [
 
 _MAGIC_AT: Final = 2
 _MAGIC: Final = b"b2frame\0"
-_SPARSE_INDEX: Final = "chunks.b2frame"
-_SPARSE_LOCK: Final = ".b2lock"
 _ARRAY_LAYERS: Final = ("b2nd", "caterva")
 
 
@@ -82,7 +81,7 @@ def check_storage(storage: Storage) -> Storage:
     ValueError
         They do not.
     ArgumentError
-        They ask for a sparse frame or for locking, which this version does not have.
+        They ask for locking, which this version does not have.
 
     """
     path = storage.urlpath
@@ -101,9 +100,6 @@ def check_storage(storage: Storage) -> Storage:
     if mode == "r" and path is None:
         msg = "mode 'r': cannot open for reading, because you did not specify a urlpath"
         raise ValueError(msg)
-    if path is not None and not storage.contiguous:
-        msg = f"contiguous=False with urlpath {path!r}: sparse frames are not supported in this version"
-        raise ArgumentError(msg)
     return storage
 
 
@@ -124,8 +120,8 @@ def _check_mmap(storage: Storage) -> None:
 
 
 def exists(path: str) -> bool:
-    """Return whether there is anything at `path`."""
-    return os.path.lexists(path)
+    """Return whether there is anything at `path`, also if a writer was killed while replacing it."""
+    return os.path.exists(path) or recover_name(path)  # noqa: PTH110  (a str all the way)
 
 
 def is_array(store: ChunkStore) -> bool:
@@ -153,7 +149,7 @@ def open_handle(
     FormatError
         What is there is no frame, or a damaged one.
     ArgumentError
-        It is a sparse frame.
+        It is a sparse frame, to be mapped or at an offset.
     StorageError
         It cannot be read, or not be opened for writing.
 
@@ -168,11 +164,15 @@ def open_handle(
     if offset < 0:
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
-    if not os.path.exists(path):  # noqa: PTH110  (a str all the way)
+    if not exists(path):
         msg = f"{path}: no such file"
         raise FileNotFoundError(msg)
-    if os.path.isdir(path):  # noqa: PTH112
-        msg = f"{path}: a directory; sparse frames are not supported in this version"
+    contiguous = not is_folder(path)
+    if not contiguous and mmap_mode is not None:
+        msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
+        raise ArgumentError(msg)
+    if not contiguous and offset:
+        msg = f"offset: expected 0 for {path}, a directory, got {offset}"
         raise ArgumentError(msg)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
     store: ChunkStore = FrameStore.open(path, offset=offset, writable=effective != "r" and mmap_mode != "c")
@@ -182,7 +182,7 @@ def open_handle(
         store,
         mode=effective,
         urlpath=path,
-        contiguous=True,
+        contiguous=contiguous,
         mmap_mode=mmap_mode,
         initial_mapping_size=initial_mapping_size,
         deserialize=deserialize,
@@ -214,7 +214,7 @@ def create_handle(
     else:
         if exists(path):
             _make_way(path)
-        store = FrameStore.create(path, settings, chunksize, meta, publish=publish)
+        store = FrameStore.create(path, settings, chunksize, meta, publish=publish, contiguous=bool(storage.contiguous))
     return Handle(
         store,
         mode=MMAP_MODES[storage.mmap_mode] if storage.mmap_mode else storage.mode,
@@ -243,14 +243,14 @@ def reset_handle(handle: Handle, offset: int) -> None:
         return
     settings, chunksize, meta = store.settings, store.snapshot().chunksize, dict(store.meta)
     store.close()
-    handle.store = FrameStore.create(path, settings, chunksize, meta)
+    handle.store = FrameStore.create(path, settings, chunksize, meta, contiguous=handle.contiguous)
 
 
 def _make_way(path: str) -> None:
-    """Check that what is at `path` may be replaced; a frame file stays until then."""
+    """Check that what is at `path` may be replaced; it stays until then."""
     info = os.stat(path)  # noqa: PTH116  (a str all the way)
     if stat.S_ISDIR(info.st_mode):
-        remove_urlpath(path)  # a directory cannot be replaced by renaming
+        _check_sparse(path)
     elif info.st_size and not _is_frame(path):
         msg = f"{path}: not a frame, so it is not replaced; remove it yourself or choose another path"
         raise ArgumentError(msg)
@@ -286,7 +286,8 @@ def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
     if target is None or not exists(target):
         return
     if os.path.isdir(target) and not os.path.islink(target):  # noqa: PTH112, PTH114
-        _remove_sparse(target)
+        _check_sparse(target)
+        remove_frame_folder(target)
         return
     if not os.path.isfile(target) or not _is_frame(target):  # noqa: PTH113
         msg = f"{target}: not a frame, so it is not removed"
@@ -295,26 +296,14 @@ def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
     remove_file(f"{target}.b2lock")
 
 
-def _remove_sparse(directory: str) -> None:
+def _check_sparse(directory: str) -> None:
+    """Check that a directory holds a sparse frame and nothing else."""
     names = sorted(os.listdir(directory))  # noqa: PTH208
-    foreign = [name for name in names if not _belongs_to_sparse(name)]
-    index = os.path.join(directory, _SPARSE_INDEX)  # noqa: PTH118
-    if foreign or _SPARSE_INDEX not in names or not _is_frame(index):
-        why = f"it holds {foreign[0]!r}" if foreign else f"it has no {_SPARSE_INDEX}"
+    foreign = [name for name in names if not belongs(name)]
+    if foreign or INDEX_NAME not in names or not _is_frame(joined(directory, INDEX_NAME)):
+        why = f"it holds {foreign[0]!r}" if foreign else f"it has no {INDEX_NAME}"
         msg = f"{directory}: not the directory of a sparse frame ({why}), so it is not removed"
         raise ArgumentError(msg)
-    for name in names:
-        remove_file(os.path.join(directory, name))  # noqa: PTH118
-    remove_folder(directory)
-
-
-def _belongs_to_sparse(name: str) -> bool:
-    stem, _, suffix = name.partition(".")
-    return name in (_SPARSE_INDEX, _SPARSE_LOCK) or (suffix == "chunk" and len(stem) == 8 and _is_hex(stem))  # noqa: PLR2004  (eight digits, as the format has it)
-
-
-def _is_hex(text: str) -> bool:
-    return all(digit in "0123456789abcdefABCDEF" for digit in text)
 
 
 def existing_data_error(path: str) -> StorageError:

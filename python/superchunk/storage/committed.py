@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -28,7 +29,7 @@ from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from superchunk._engine import Source
     from superchunk.storage.base import FrameSettings
@@ -151,6 +152,16 @@ class CommittedFrame(MutableChunkTable):
     @abstractmethod
     def settled_place(self) -> Any:  # noqa: ANN401 - a function, see Snapshot
         """Return `place` for the chunks as they are, whatever is changed later."""
+
+    def shaken(self, version: int) -> bool:
+        """Return whether chunks read since `version` may be of more than one state."""
+        return self.version != version
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Keep the present state as it is while the block reads."""
+        with self.lock:
+            yield
 
     # The committed state.
 

@@ -38,6 +38,7 @@ from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame, empty_frame
 from superchunk.storage.copying import copy_chunks
 from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
+from superchunk.storage.folder import is_folder, open_folder, take_name
 from superchunk.storage.followed import FollowedFile
 from superchunk.storage.loading import PROBE_LEN
 from superchunk.storage.locks import WriterLock
@@ -62,9 +63,9 @@ def aside_of(path: str) -> str:
 
 
 def refuse_if_written(final: str, path: str) -> None:
-    """Raise LockedError if another process is writing the frame file `final`."""
+    """Raise LockedError if another process is writing the frame `final`, a file or a directory."""
     try:
-        file = FileBytes.open(final)
+        file = FileBytes(final, open_folder(final)) if is_folder(final) else FileBytes.open(final)
     except (OSError, SuperchunkError):
         return
     lock = WriterLock()
@@ -122,7 +123,7 @@ class ContiguousState(FollowedFile):
             state = cls.load(file, 0)
             state.path, state.unpublished = path, final
             state.sync_level, state.sealing = sync, seal
-            state.fresh = not os.path.lexists(final)  # noqa: PTH110 - a str all the way
+            state.fresh = not os.path.lexists(final)
             state._writer.acquire(file.write_fd, path)  # noqa: SLF001 - its own
         except BaseException:
             file.close()
@@ -237,7 +238,7 @@ class ContiguousState(FollowedFile):
         super().commit(index_chunk, sync=sync)
         if self.unpublished is not None:
             self._publish(self.unpublished)
-            if sync and self.sync_level != "never" or self.sync_level == "commit":
+            if (sync and self.sync_level != "never") or self.sync_level == "commit":
                 self._sync()
 
     def commit_if_idle(self) -> None:
@@ -412,10 +413,10 @@ class ContiguousState(FollowedFile):
     def _publish(self, name: str) -> None:
         """Give the file its name, in place of what had it."""
         refuse_if_written(name, self.path)
-        if os.path.lexists(name) and self.sync_level != "never":  # noqa: PTH110 - a str all the way
+        if os.path.lexists(name) and self.sync_level != "never":
             self.file.sync()
             self.fresh = False
-        replace_file(self.file.path, name)
+        take_name(self.file.path, name)
         self.file.path = name
         self.unpublished = None
         self._new_name = True

@@ -9,14 +9,18 @@ Source: docs/format/cframe.md, "Commits" and "Concurrency".
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError
+from superchunk.exceptions import ArgumentError, ClosedError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
+from superchunk.storage.folder import is_folder, recover_name
+from superchunk.storage.sparse import SparseState
+from superchunk.storage.staging import read_staged
 from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
@@ -24,10 +28,15 @@ if TYPE_CHECKING:
 
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame, SyncLevel
+    from superchunk.storage.staging import StagedChunk
 
 __all__ = ["FrameStore"]
 
+T = TypeVar("T")
+
 _MAX_CHUNKSIZE = 2**31 - 1
+# Before a call is made again, whose frame was changed meanwhile, seconds.
+_PAUSES = (0.0, 0.0, 0.001, 0.004)
 
 
 class FrameStore(TableView):
@@ -55,6 +64,7 @@ class FrameStore(TableView):
         self._sync: SyncLevel = sync
         self._seal = seal
         self._seen = state.version
+        self.shifting = state.sparse and not pinned
         if writable:
             state.writers += 1
 
@@ -70,15 +80,16 @@ class FrameStore(TableView):
         publish: bool = True,
         sync: SyncLevel = "explicit",
         seal: bool = True,
+        contiguous: bool = True,
     ) -> Self:
-        """Make an empty frame, in place of whatever file was at `path`.
+        """Make an empty frame, in place of whatever frame was at `path`.
 
         It is written aside and then renamed, so that a failure leaves the old file.
 
         Parameters
         ----------
         path
-            The file.
+            The file, or the directory of a sparse frame.
         settings
             What to record for new chunks.
         chunksize
@@ -95,6 +106,8 @@ class FrameStore(TableView):
             When to wait for the disk.
         seal
             Write seals, fingerprint and commit records.
+        contiguous
+            One file; otherwise a directory, with a file for each chunk.
 
         Raises
         ------
@@ -111,7 +124,8 @@ class FrameStore(TableView):
         if not -1 <= chunksize <= _MAX_CHUNKSIZE:
             raise ValueError(f"chunksize: expected -1 to {_MAX_CHUNKSIZE}, got {chunksize}")
         name = os.fspath(path)
-        state = ContiguousState.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
+        layout: type[ContiguousState | SparseState] = ContiguousState if contiguous else SparseState
+        state = layout.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
         store = cls(state, name, writable=True, sync=sync, seal=seal)
         if publish:
             try:
@@ -133,14 +147,14 @@ class FrameStore(TableView):
         snapshot: bool = False,
         recover: bool = False,
     ) -> Self:
-        """Open the frame that begins at byte `offset` of a file.
+        """Open the frame that begins at byte `offset` of a file, or is a directory.
 
         Parameters
         ----------
         path
-            The file.
+            The file, or the directory of a sparse frame.
         offset
-            Bytes before the frame.
+            Bytes before the frame in its file.
         writable
             It will be changed, by this process alone.
         sync, seal
@@ -170,7 +184,13 @@ class FrameStore(TableView):
             raise ValueError(f"offset: expected at least 0, got {offset}")
         if writable and (snapshot or recover):
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
-        state = ContiguousState.opened(name, offset, private=snapshot or recover, recover=recover)
+        private = snapshot or recover
+        if is_folder(name) or (not os.path.lexists(name) and recover_name(name) and is_folder(name)):
+            if offset:
+                raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
+            state = SparseState.opened(name, private=private, recover=recover)
+        else:
+            state = ContiguousState.opened(name, offset, private=private, recover=recover)
         store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=snapshot or recover)
         try:
             with state.lock:
@@ -207,6 +227,7 @@ class FrameStore(TableView):
             new = new.successor
         registry.join(new)
         self._state = new
+        self.shifting = new.sparse and not self.pinned
         if self.writable:
             old.writers -= 1
             new.writers += 1
@@ -298,6 +319,40 @@ class FrameStore(TableView):
         self.change_tick += 1
         return True
 
+    def steadily(self, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns, of one committed state even where chunks may go while it reads.
+
+        It is asked again if the frame was changed meanwhile; if that keeps happening, with the
+        state held as it is.
+        """
+        if not self.shifting:
+            return ask()
+        for pause in _PAUSES:
+            self.refresh()
+            state = self._open
+            version = state.version
+            try:
+                answer = ask()
+            except SuperchunkError:
+                if self._state is state and not state.shaken(version):
+                    raise
+            else:
+                if self._state is state and not state.shaken(version):
+                    return answer
+            time.sleep(pause)
+        with self.steady():
+            return ask()
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Keep the state as it is, and its chunks where they are, while the block reads."""
+        if not self.shifting:
+            yield
+            return
+        self.refresh()
+        with self._open.steady():
+            yield
+
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
         with self._changing() as state:
@@ -337,6 +392,42 @@ class FrameStore(TableView):
         """Remove a vlmetalayer, at once for every reader."""
         with self._changing() as state:
             state.del_vlmeta(name)
+
+    def reserve(self, count: int) -> range:
+        """Set chunk ids aside for files that other processes place; see `storage.staging`.
+
+        Raises
+        ------
+        ArgumentError
+            It is no sparse frame, or `count` is negative.
+        StorageError
+            There are not so many ids.
+
+        """
+        with self._changing() as state:
+            if count < 0:
+                raise ArgumentError(f"n: expected 0 or more, got {count}")
+            return _sparse(state).reserve(count)
+
+    def staged(self, staged: StagedChunk) -> bytes:
+        """Return a staged chunk, checked, for `insert` or `replace`.
+
+        Raises
+        ------
+        ArgumentError
+            It is no sparse frame, or the id was not set aside here, or is in use already.
+        FormatError
+            The file is not what was staged.
+        StorageError
+            It cannot be read.
+
+        """
+        state = _sparse(self._open)
+        if not state.is_reserved(staged.chunk_id):
+            raise ArgumentError(
+                f"chunk_id: expected one that reserve_chunk_ids gave and that is not in use yet, got {staged.chunk_id}"
+            )
+        return read_staged(state.folder.path, staged)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -435,3 +526,9 @@ class FrameStore(TableView):
                 state.disable_writing()
         if registry.leave(state):
             state.close()
+
+
+def _sparse(state: CommittedFrame) -> SparseState:
+    if not isinstance(state, SparseState):
+        raise ArgumentError(f"{state.path}: only a sparse frame (contiguous=False) takes chunks that others place")
+    return state
