@@ -162,7 +162,7 @@ def test_open_says_what_is_wrong(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(RuntimeError):
         superchunk.open(path)
-    with pytest.raises(ValueError, match="sparse frame at byte 0: expected a file chunks.b2frame"):
+    with pytest.raises(ValueError, match=r"sparse frame at byte 0: expected a file chunks\.b2frame"):
         superchunk.open(tmp_path)
 
 

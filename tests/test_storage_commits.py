@@ -20,7 +20,6 @@ from superchunk.exceptions import (
     MetalayerValueError,
     ReadOnlyError,
     StorageError,
-    UnsupportedError,
 )
 from superchunk.frame.header import FrameHeader
 from superchunk.storage.base import FrameSettings

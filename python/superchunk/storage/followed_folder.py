@@ -22,7 +22,7 @@ from superchunk.frame.header import FIXED_LEN
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
-from superchunk.storage.file import FileBytes
+from superchunk.storage.file import FileBytes, storage_error
 from superchunk.storage.folder import (
     INDEX_NAME,
     MAX_ID,
@@ -66,6 +66,7 @@ class FollowedFolder(CommittedFrame):
         """The directory; its path is absolute."""
         self.file = file
         """The index file."""
+        self._identity = file.identity()
         self.private = private
         """Whether it is for one handle that stays at a state, and pinned."""
         self.unpublished: str | None = None
@@ -127,12 +128,12 @@ class FollowedFolder(CommittedFrame):
 
     def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit; return whether there was one."""
-        if not force and not self.file.changed(0, self._probe):
+        if not force and not self._replaced():
             return False
         if self._still:  # somebody, who may hold the lock for long, reads this state
             return False
         with self.lock:
-            if self.unpublished is not None or not (force or self.file.changed(0, self._probe)):
+            if self.unpublished is not None or not (force or self._replaced()):
                 return False
             waiting = self._dirty or self._depth > 0
             if not self._reload():
@@ -144,13 +145,30 @@ class FollowedFolder(CommittedFrame):
             )
         return True
 
+    def _replaced(self) -> bool:
+        """Return whether another index file has the name, or C-Blosc2 has changed ours where it is.
+
+        The old one may keep a name, see `kept`, so that its being there tells nothing.
+        """
+        file = self.file
+        try:
+            status = os.lstat(file.path)
+        except OSError:
+            return True
+        if (status.st_dev, status.st_ino) != self._identity:
+            return True
+        try:
+            return _engine.probe_changed(file.read_fd, 0, self._probe)
+        except OSError as error:
+            raise storage_error(error, file.path) from error
+
     def shaken(self, version: int) -> bool:
         """Return whether what was read since `version` may be of more than one commit."""
         if self.version != version:
             return True
         if self._still:
             return False
-        return self.file.changed(0, self._probe) or not leads_to(self.folder.path, self.folder.read_fd)
+        return self._replaced()
 
     @contextmanager
     def steady(self) -> Iterator[None]:
@@ -223,6 +241,7 @@ class FollowedFolder(CommittedFrame):
     def _replace_file(self, file: FileBytes) -> None:
         """Take `file` for the index file; readers may be busy in the old one."""
         old, self.file = self.file, file
+        self._identity = file.identity()
         if self.private:
             unpin(old)
         self._retired.append(old)

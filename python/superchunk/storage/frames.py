@@ -328,7 +328,6 @@ class FrameStore(TableView):
         if not self.shifting:
             return ask()
         for pause in _PAUSES:
-            self.refresh()
             state = self._open
             version = state.version
             try:
