@@ -173,3 +173,15 @@ def test_frames_converted_both_ways_are_read(tmp_path: Path) -> None:
         s.copy(urlpath=tmp_path / "b").close()
     for path in (tmp_path / "a", tmp_path / "b"):
         check(path, model, {})
+
+
+def test_lazy_chunks_are_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "frame.b2frame"
+    with SChunk(chunksize=NBYTES, urlpath=path, contiguous=False, cparams={"typesize": 4}) as s:
+        for n in range(1, 4):
+            s.append_data(part(n))
+        s.delete_chunk(0)
+        s.flush()
+        other = theirs(path)
+        for n in range(2):
+            assert s.get_lazychunk(n) == other.get_lazychunk(n)

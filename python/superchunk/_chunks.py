@@ -21,6 +21,7 @@ from superchunk._user import hooks_for
 from superchunk._writing import Encoder, insert_groups
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError, TruncatedError
 from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, SpecialValue
+from superchunk.storage.folder import chunk_id
 from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["ChunkCalls", "ChunkInfo"]
+
+_LAZY_NUMBERS = 2**31
+"""Chunk numbers that a lazy chunk has room for."""
 
 
 class ChunkInfo(NamedTuple):
@@ -478,7 +482,11 @@ class ChunkCalls:
         if info.special:
             return chunk_bytes(source)
         if isinstance(source, tuple):
-            return _engine.lazy_chunk(source, number, source[1])
+            file, at, _ = source
+            if isinstance(file, str):  # of a sparse frame: both fields hold the file's number
+                at = chunk_id(file)
+                number = at if at < _LAZY_NUMBERS else number
+            return _engine.lazy_chunk(source, number, at)
         return bytes(memoryview(source)[: info.header_len])
 
     def iterchunks_info(self) -> Iterator[ChunkInfo]:

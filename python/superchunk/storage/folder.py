@@ -36,6 +36,7 @@ __all__ = [
     "Listing",
     "aside_in",
     "belongs",
+    "chunk_id",
     "chunk_name",
     "is_folder",
     "joined",
@@ -70,6 +71,11 @@ def joined(folder: str, name: str) -> str:
 def chunk_name(ident: int) -> str:
     """Return the name of the file of chunk id `ident`, 0 to 2**32 - 1."""
     return f"{ident:08X}.chunk"
+
+
+def chunk_id(path: str) -> int:
+    """Return the id of the chunk file `path`."""
+    return int(path[-len("00000000.chunk") : -len(".chunk")], _HEX)
 
 
 def staging_name(ident: int) -> str:
@@ -241,6 +247,8 @@ def recover_name(path: str) -> bool:
 
     """
     parent, base = os.path.split(path)
+    if os.path.lexists(path):  # noqa: PTH110 - a str all the way
+        return True
     pattern = re.compile(re.escape(f".{base[:_LONGEST]}.") + r"[0-9a-f]{12}\.old", re.ASCII)
     try:
         names = os.listdir(parent or os.curdir)  # noqa: PTH208 - a str all the way
