@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ from cli_runner import fail, run, succeed
 import superchunk
 from superchunk.cli import measure
 from superchunk.cli.errors import Failure
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 blosc2 = pytest.importorskip("blosc2", reason="the independent witness")
 
@@ -119,3 +117,11 @@ def test_measuring_notices_data_that_comes_back_different(monkeypatch: pytest.Mo
     choice = measure.Choice(codec="lz4", level=1, filters=())
     with pytest.raises(Failure, match="did not give back"):
         measure.measure(b"12345678" * 100, choice, typesize=8, chunksize=800)
+
+
+def test_metalayers_that_are_no_messagepack_are_shown_as_bytes() -> None:
+    golden = Path(__file__).with_name("golden") / "c-blosc2-2.0.0-beta.2-usermeta.b2frame"
+    said = facts(golden)
+    assert said["metalayers"] == {"my_layer1": {"bytes": b"hello".hex()}}
+    assert said["vlmetalayers"] == ["usermeta"]
+    assert b"hello".hex() in succeed("info", golden).text

@@ -10,7 +10,7 @@ import re
 import struct
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -483,6 +483,85 @@ def test_special_entries_are_those_of_the_code() -> None:
 def test_fingerprint_types_fit_their_field() -> None:
     bits = numbers("fingerprint types", "Type", "Bits")
     assert bits == {"0": 0, "1": 32, "2": 64, "3": 8 * 16}
+
+
+def test_fields_of_the_beta_header_and_their_markers_leave_no_gap() -> None:
+    at = 0
+    for row in tables()["beta frame header"]:
+        at += len(re.findall(r"0x[0-9A-F]{2}", row["Marker before it"]))
+        assert int(row["Offset"], 16) == at, row["Field"]
+        at += int(row["Size"])
+    limits = numbers("beta frame limits", "Name", "Value")
+    assert at == limits["smallest header"]
+    assert limits["smallest header"] + limits["smallest trailer"] == limits["smallest frame"]
+
+
+@pytest.mark.parametrize("order", ["big", "little"])
+def test_beta_header_is_read_where_the_page_says(order: Literal["big", "little"]) -> None:
+    from superchunk.frame.legacy import LegacyHeader, byte_order  # noqa: PLC0415 - as above
+
+    version = 0x12 if order == "little" else 0x21
+    values: dict[str, int | bytes] = {
+        "magic": b"b2frame\0",
+        "header_len": 0x0102,
+        "frame_len": 0x0102030405,
+        "general_flags": version,
+        "codec_flags": 0x96,
+        "nbytes": 0x1112,
+        "cbytes": 0x2122232425 - 0x2100000000,
+        "typesize": 0x41424344,
+        "chunksize": 0x31323334,
+        "nthreads_comp": 0x0161,
+        "nthreads_decomp": 0x0162,
+        "nfilters": 2,
+        "filters": b"\3\1".ljust(8, b"\0"),
+        "filters_meta": b"\7\x08".ljust(8, b"\0"),
+        "metalayers": b"\x93\xcd\0\0\xde\0\0\xdc\0\0",
+    }
+    raw = b""
+    for row in tables()["beta frame header"]:
+        raw += bytes(int(marker, 16) for marker in re.findall(r"0x([0-9A-F]{2})", row["Marker before it"]))
+        value = values.pop(row["Field"], 0)
+        raw += value if isinstance(value, bytes) else value.to_bytes(int(row["Size"]), order)
+    assert not values
+    assert byte_order(raw, 2**40) == order
+    header = LegacyHeader.from_bytes(raw, order)
+    assert (header.header_len, header.frame_len, header.nbytes) == (0x0102, 0x0102030405, 0x1112)
+    assert (header.cbytes, header.typesize, header.chunksize) == (0x22232425, 0x41424344, 0x31323334)
+    assert (header.codec, header.clevel) == (6, 9)
+    assert (header.nthreads_comp, header.nthreads_decomp) == (0x0161, 0x0162)
+    assert (header.filters, header.filters_meta) == (b"\0\0\0\0\3\1", b"\0\0\0\0\7\x08")
+    codes = [int(row["Top byte"], 16) for row in tables()["beta special entries"]]
+    assert list(header.special_codes) == (codes if order == "little" else [])
+
+
+def test_limits_of_a_beta_frame_are_those_of_the_code() -> None:
+    from superchunk.frame import legacy  # noqa: PLC0415 - as above
+    from superchunk.frame.legacy_trailer import LegacyTrailer  # noqa: PLC0415 - as above
+
+    limits = numbers("beta frame limits", "Name", "Value")
+    assert limits["smallest trailer"] == legacy.MIN_TRAILER_LEN
+    for cut, error in ((0, None), (1, FormatError)):
+        frame_len = limits["smallest frame"] - cut
+        head = b"\x9d\xa8b2frame\0\xd2" + struct.pack(">iBQ", limits["smallest header"], 0xCF, frame_len)
+        if error is None:
+            assert legacy.byte_order(head.ljust(87, b"\0"), frame_len) == "big"
+        else:
+            with pytest.raises(error):
+                legacy.byte_order(head.ljust(87, b"\0"), frame_len)
+    starts = {row["Trailer begins"] for row in tables()["frame families"] if row["Family"] == "beta"}
+    for start in starts:
+        end = b"\xce" + struct.pack(">I", limits["smallest trailer"]) + b"\xd8" + bytes(17)
+        raw = bytes.fromhex(start) + b"\xc6\0\0\0\0" + end
+        assert LegacyTrailer.from_bytes(raw, "big").usermeta == b""
+
+
+def test_families_are_told_by_the_first_byte_of_the_page() -> None:
+    from superchunk.frame import legacy  # noqa: PLC0415 - as above
+
+    for row in tables()["frame families"]:
+        head = bytes([int(row["First byte"], 16)]) + b"\xa8b2frame\0"
+        assert legacy.is_legacy(head) == (row["Family"] in {"alpha", "beta"})
 
 
 def test_extension_types_of_values_are_those_of_the_code() -> None:

@@ -18,9 +18,9 @@ ENTRIES: list[dict[str, Any]] = json.loads((GOLDEN / "manifest.json").read_text(
 LARGEST_STORED_TYPESIZE = 255
 
 
-def entries(kind: str) -> pytest.MarkDecorator:
-    """Run a test once for each entry of a kind."""
-    found = [entry for entry in ENTRIES if entry["kind"] == kind]
+def entries(*kinds: str) -> pytest.MarkDecorator:
+    """Run a test once for each entry of some kinds."""
+    found = [entry for entry in ENTRIES if entry["kind"] in kinds]
     return pytest.mark.parametrize("entry", found, ids=[entry["file"] for entry in found])
 
 
@@ -35,6 +35,7 @@ def test_golden_set_is_complete() -> None:
     assert files == {entry["file"] for entry in ENTRIES}
     assert len([entry for entry in ENTRIES if entry["kind"] == "chunk"]) >= 30
     assert len([entry for entry in ENTRIES if entry["kind"] == "frame"]) >= 15
+    assert len([entry for entry in ENTRIES if entry["kind"] == "legacy"]) >= 3
     assert sum((GOLDEN / name).stat().st_size for name in files) < 300_000
 
 
@@ -57,7 +58,7 @@ def test_golden_chunk_holds_what_went_in(entry: dict[str, Any]) -> None:
         assert [sha256(block) for block in _engine.read_vlblocks(chunk)] == entry["blocks"]
 
 
-@entries("frame")
+@entries("frame", "legacy")
 def test_golden_frame_holds_what_went_in(entry: dict[str, Any]) -> None:
     path = GOLDEN / entry["file"]
     for schunk in (superchunk.open(path), superchunk.schunk_from_cframe(path.read_bytes())):
@@ -83,3 +84,16 @@ def test_golden_frame_can_still_be_changed(entry: dict[str, Any], tmp_path: Path
         assert schunk.decompress_chunk(0) == b"item" * 200
         assert [sha256(schunk.decompress_chunk(n)) for n in numbers] == entry["chunks"]
         assert schunk.vlmeta["added"] == entry["file"]
+
+
+@entries("legacy")
+def test_golden_frame_of_an_old_writer_stays_as_it_is(entry: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "frame.b2frame"
+    path.write_bytes((GOLDEN / entry["file"]).read_bytes())
+    with pytest.raises(superchunk.ReadOnlyError, match="old writer"):
+        superchunk.open(path, mode="a")
+    assert sha256(path.read_bytes()) == entry["file_sha256"]
+    with superchunk.open(path) as old, superchunk.schunk_from_cframe(old.to_cframe()) as schunk:
+        schunk.append_data(b"item" * 1000)
+        assert [sha256(schunk.decompress_chunk(n)) for n in range(schunk.nchunks - 1)] == entry["chunks"]
+        assert list(schunk.vlmeta) == list(entry.get("vlmeta", {}))

@@ -549,7 +549,7 @@ def test_lz4_block_must_end_with_its_data() -> None:
     ("codec_format", "udcodec", "message"),
     [
         (2, 3, "codec format 2 (snappy) is not available"),
-        (5, 5, "codec format 5 (unknown) is not available"),
+        (5, 5, "codec format 5 (lizard) is not available"),
         (6, 5, "codec 5 (unknown) is not available"),
         (6, 32, "codec 32 (ndlz) is not available"),
         (6, 200, "codec 200 (unknown) is not available"),

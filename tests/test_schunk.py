@@ -104,7 +104,6 @@ def test_the_fields_of_a_storage_can_be_passed_on_as_keywords(tmp_path: Path) ->
         {"initial_mapping_size": 100, "urlpath": "x", "mmap_mode": "r"},
         {"locking": True},
         {"locking": True, "urlpath": "x", "mmap_mode": "r"},
-        {"locking": True, "urlpath": "x"},
         {"contiguous": False, "urlpath": "x"},
         {"mode": "r", "urlpath": "absent"},
         {"mmap_mode": "r+", "urlpath": "absent"},
@@ -154,7 +153,7 @@ def test_open_says_what_is_wrong(tmp_path: Path) -> None:
         superchunk.open(tmp_path / "text")
     path = tmp_path / "s.b2frame"
     SChunk(data=ITEMS, urlpath=path).close()
-    for wrong in ({"mode": "z"}, {"mmap_mode": "w+"}, {"foo": 1}, {"locking": True}, {"offset": -1}):
+    for wrong in ({"mode": "z"}, {"mmap_mode": "w+"}, {"foo": 1}, {"verify": "all"}, {"sync": "x"}, {"offset": -1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             superchunk.open(path, **wrong)
     with pytest.raises(RuntimeError):

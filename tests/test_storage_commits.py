@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, failing_after, look, special
@@ -332,8 +332,9 @@ def test_a_flush_that_fails_can_be_repeated(path: str, monkeypatch: pytest.Monke
 
 def test_a_real_system_error_keeps_its_number(path: str) -> None:
     store = new(path)
-    os.close(store._open.file.write_fd)
-    store._open.file.write_fd = os.open("/dev/full", os.O_WRONLY) if Path("/dev/full").exists() else -2
+    file = cast("ContiguousState", store._open).file
+    os.close(file.write_fd)
+    file.write_fd = os.open("/dev/full", os.O_WRONLY) if Path("/dev/full").exists() else -2
     with pytest.raises(StorageError) as caught:
         store.set_vlmeta("a", chunk(0))
     assert caught.value.errno in (errno.ENOSPC, errno.EBADF, errno.ESPIPE)

@@ -361,8 +361,7 @@ def _dead_bytes(store: FrameStore, path: Path) -> int:
 def _seals(store: FrameStore) -> int:
     """Return the bytes of the seals and the commit record, which a frame in memory has not."""
     entries = store.snapshot().index.slice(0, store.nchunks)
-    record = record_len(97) if store.nchunks else 0
-    return 16 * sum(entry >= 0 for entry in entries) + record
+    return 16 * sum(entry >= 0 for entry in entries) + record_len(97)
 
 
 def _index_difference(store: FrameStore) -> int:

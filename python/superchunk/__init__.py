@@ -21,8 +21,10 @@ from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
 from superchunk._cpu import print_versions
 from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
+from superchunk._report import ChunkReport, PartReport, VerifyReport
 from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
+from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
 from superchunk.core import (
     clib_info,
@@ -48,6 +50,7 @@ from superchunk.exceptions import (
     ChunkIndexError,
     ClosedError,
     FormatError,
+    LockedError,
     MetalayerError,
     MetalayerKeyError,
     MetalayerValueError,
@@ -112,16 +115,19 @@ __all__ = [
     "CParams",
     "ChunkIndexError",
     "ChunkInfo",
+    "ChunkReport",
     "ClosedError",
     "Codec",
     "DParams",
     "Filter",
     "FormatError",
+    "LockedError",
     "Meta",
     "MetalayerError",
     "MetalayerKeyError",
     "MetalayerValueError",
     "NewerFormatError",
+    "PartReport",
     "ReadOnlyError",
     "SChunk",
     "SpecialValue",
@@ -133,6 +139,7 @@ __all__ = [
     "TruncatedError",
     "Tuner",
     "UnsupportedError",
+    "VerifyReport",
     "VlMeta",
     "__version__",
     "blosclib_version",
@@ -173,6 +180,7 @@ __all__ = [
     "storage_dflts",
     "ucodecs_registry",
     "ufilters_registry",
+    "verify",
 ]
 
 

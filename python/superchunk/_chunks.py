@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from superchunk import _engine
 from superchunk._blockfuncs import read_filtered
 from superchunk._buffers import byte_view, check_buffersize, writable_view
+from superchunk._checking import check_source
 from superchunk._handle import of_one_state
 from superchunk._plan import chunk_start
 from superchunk._special import special_item
@@ -414,11 +415,13 @@ class ChunkCalls:
             if out.nbytes < nbytes:
                 msg = f"dst: expected at least {nbytes} bytes, got {out.nbytes}"
                 raise ArgumentError(msg)
+        source = store.source(number)
+        check_source(self._handle, number, source)
         if self._postfilter is not None:
             start = chunk_start(store, number)
             return self._filtered(store, start, start + nbytes, out)
         return _engine.read(
-            [(store.source(number), nbytes, 0, nbytes, 0)],
+            [(source, nbytes, 0, nbytes, 0)],
             out,
             nthreads=self._nthreads,
             itemsize=self._typesize,
@@ -457,7 +460,10 @@ class ChunkCalls:
 
         """
         store = self._handle.fresh()
-        return chunk_bytes(store.source(self._checked_nchunk(store, nchunk)))
+        number = self._checked_nchunk(store, nchunk)
+        source = store.source(number)
+        check_source(self._handle, number, source)
+        return chunk_bytes(source)
 
     @of_one_state
     def get_lazychunk(self, nchunk: int) -> bytes:
@@ -560,7 +566,9 @@ class ChunkCalls:
 
         """
         store = self._handle.fresh()
-        source = store.source(self._checked_nchunk(store, nchunk))
+        number = self._checked_nchunk(store, nchunk)
+        source = store.source(number)
+        check_source(self._handle, number, source)
         if not _engine.describe(source).vlblocks:
             msg = f"flags of chunk {nchunk}"
             raise FormatError(msg, at=30, expected="variable-length blocks", found="ordinary ones")

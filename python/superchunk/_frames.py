@@ -16,13 +16,14 @@ from superchunk._opening import check_deserialize, check_storage, is_array, open
 from superchunk.params import Storage, as_dparams
 from superchunk.schunk import SChunk
 from superchunk.storage.cframe import read_cframe
+from superchunk.storage.legacy import read_legacy
 
 if TYPE_CHECKING:
     import os
 
     from superchunk._buffers import AnyBuffer
     from superchunk._handle import Deserialize
-    from superchunk.params import CParams, CParamsDict, DParams, DParamsDict
+    from superchunk.params import CParams, CParamsDict, DParams, DParamsDict, SyncLevel
 
 __all__ = ["from_cframe", "load", "open", "schunk_from_cframe"]
 
@@ -35,17 +36,22 @@ def open(  # noqa: A001  (the name users know)
     mmap_mode: str | None = None,
     initial_mapping_size: int | None = None,
     locking: bool = False,
+    sync: SyncLevel = "explicit",
+    seal: bool = True,
+    snapshot: bool = False,
+    recover: bool = False,
+    verify: str | None = None,
     cparams: CParams | CParamsDict | None = None,
     dparams: DParams | DParamsDict | None = None,
     deserialize: Deserialize = "safe",
     **kwargs: object,
 ) -> SChunk:
-    """Open a contiguous frame.
+    """Open a frame.
 
     Parameters
     ----------
     urlpath
-        The file.
+        The file, or the directory of a sparse frame.
     mode
         ``"r"`` for reading, ``"a"`` for reading and writing. ``"w"`` as well, and it
         empties the SChunk, which keeps its chunk size, parameters and fixed
@@ -57,7 +63,20 @@ def open(  # noqa: A001  (the name users know)
     initial_mapping_size
         Taken for compatibility, with ``"r+"`` and ``"c"``.
     locking
-        Not supported in this version.
+        Take part in C-Blosc2's lock protocol (a ``.b2lock`` file beside the frame), so
+        that several processes, of either library, may take turns in writing. Without it
+        one process at a time may write.
+    sync
+        When to wait for the disk: ``"explicit"``, for `SChunk.flush` and
+        `SChunk.transaction`; ``"commit"``, for each commit; ``"never"``.
+    seal
+        Write checksums with what is written: chunk seals, fingerprint, commit records.
+    snapshot
+        Stay at the state that is found, until `SChunk.refresh`, whatever others commit.
+    recover
+        If the frame is damaged, read the newest intact commit in the file instead.
+    verify
+        ``"read"``: compare each chunk that is read whole with its seal.
     cparams, dparams
         How this handle compresses and decompresses; typesize and block size stay
         those of the file.
@@ -77,7 +96,14 @@ def open(  # noqa: A001  (the name users know)
     FileNotFoundError
         There is nothing at that path.
     FormatError
-        What is there is no frame, or a damaged one; a RuntimeError.
+        What is there is no frame, or a damaged one; a RuntimeError. DamagedFrameError
+        if an intact commit is in the file, for `recover`.
+    LockedError
+        For writing, and another process is writing it.
+    ReadOnlyError
+        It is the frame of an old writer, which is read and never changed.
+    UnsupportedError
+        It is older than those that can be read.
     ValueError
         An argument that is not allowed, or not known.
     StorageError
@@ -91,6 +117,9 @@ def open(  # noqa: A001  (the name users know)
         msg = "mmap_mode 'w+': makes a new file, open() only opens; use SChunk()"
         raise ValueError(msg)
     wanted = check_deserialize(deserialize)
+    if verify not in (None, "read"):
+        msg = f"verify: expected None or 'read', got {verify!r}"
+        raise ValueError(msg)
     check_storage(
         Storage(
             urlpath=urlpath,
@@ -98,6 +127,8 @@ def open(  # noqa: A001  (the name users know)
             mmap_mode=mmap_mode,
             initial_mapping_size=initial_mapping_size,
             locking=locking,
+            sync=sync,
+            seal=seal,
         )
     )
     decompress = as_dparams(dparams)
@@ -108,6 +139,12 @@ def open(  # noqa: A001  (the name users know)
         mmap_mode=mmap_mode,
         initial_mapping_size=initial_mapping_size,
         deserialize=wanted,
+        locking=locking,
+        sync=sync,
+        seal=seal,
+        snapshot=snapshot,
+        recover=recover,
+        verify=verify,
     )
     try:
         if handle.mode == "w" and not is_array(handle.opened()):
@@ -166,7 +203,9 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
     """
     wanted = check_deserialize(deserialize)
     view = byte_view(cframe, "cframe")
-    store = read_cframe(bytes(view) if copy else view)
+    content = bytes(view) if copy else view
+    legacy = read_legacy(content)
+    store = read_cframe(content) if legacy is None else legacy
     return SChunk._of_handle(Handle(store, contiguous=True, deserialize=wanted))  # noqa: SLF001
 
 

@@ -65,12 +65,26 @@ class Handle:
         Whether the chunks stand in a frame.
     mmap_mode, initial_mapping_size
         As the user gave them.
+    locking
+        Whether it takes part in C-Blosc2's lock protocol.
+    verify
+        ``"read"``: chunks that are read whole are compared with their seals.
     deserialize
         Which extension values metadata may hold.
 
     """
 
-    __slots__ = ("contiguous", "deserialize", "initial_mapping_size", "mmap_mode", "mode", "store", "urlpath")
+    __slots__ = (
+        "contiguous",
+        "deserialize",
+        "initial_mapping_size",
+        "locking",
+        "mmap_mode",
+        "mode",
+        "store",
+        "urlpath",
+        "verify",
+    )
 
     def __init__(
         self,
@@ -82,6 +96,8 @@ class Handle:
         mmap_mode: str | None = None,
         initial_mapping_size: int | None = None,
         deserialize: Deserialize = "safe",
+        locking: bool = False,
+        verify: str | None = None,
     ) -> None:
         self.store: ChunkStore | None = store
         self.mode = mode
@@ -90,6 +106,8 @@ class Handle:
         self.mmap_mode = mmap_mode
         self.initial_mapping_size = initial_mapping_size
         self.deserialize = deserialize
+        self.locking = locking
+        self.verify = verify
 
     def opened(self) -> ChunkStore:
         """Return the store.

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from superchunk import _engine
 from superchunk._buffers import byte_view, writable_view
+from superchunk._checking import check_requests
 from superchunk._chunks import ChunkCalls
 from superchunk._handle import of_one_state
-from superchunk._plan import chunk_start, plan_read
+from superchunk._plan import chunk_start, chunks_of, plan_read
 from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
 from superchunk._writing import overwrite
 
@@ -41,8 +42,11 @@ class ItemCalls(ChunkCalls):
         """Return bytes ``start:stop`` of the content, or put them at the front of `out`."""
         if self._postfilter is not None:
             return self._filtered(store, start, stop, out)
+        requests = plan_read(store, start, stop)
+        if self._handle.verify is not None:
+            check_requests(self._handle, chunks_of(store, start, stop)[0], requests)
         return _engine.read(
-            plan_read(store, start, stop),
+            requests,
             out,
             nthreads=self._nthreads,
             itemsize=self._typesize,

@@ -21,19 +21,23 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from superchunk._handle import Handle
-from superchunk.exceptions import ArgumentError, StorageError
+from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.file import remove_file
 from superchunk.storage.folder import INDEX_NAME, belongs, is_folder, joined, recover_name, remove_frame_folder
 from superchunk.storage.frames import FrameStore
+from superchunk.storage.legacy import open_legacy
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.sidecar import environment_locking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Unpack
 
     from superchunk._handle import Deserialize
     from superchunk.params import Storage
     from superchunk.storage.base import ChunkStore, FrameSettings
+    from superchunk.storage.frames import OpenOptions
 
 __all__ = [
     "check_deserialize",
@@ -80,8 +84,6 @@ def check_storage(storage: Storage) -> Storage:
     ------
     ValueError
         They do not.
-    ArgumentError
-        They ask for locking, which this version does not have.
 
     """
     path = storage.urlpath
@@ -91,12 +93,9 @@ def check_storage(storage: Storage) -> Storage:
     elif storage.initial_mapping_size is not None:
         msg = "initial_mapping_size: expected with mmap_mode only"
         raise ValueError(msg)
-    if storage.locking:
-        if path is None:
-            msg = "locking: expected with a urlpath only"
-            raise ValueError(msg)
-        msg = "locking=True: taking part in the lock protocol is not supported in this version"
-        raise ArgumentError(msg)
+    if storage.locking and path is None:
+        msg = "locking: expected with a urlpath only"
+        raise ValueError(msg)
     if mode == "r" and path is None:
         msg = "mode 'r': cannot open for reading, because you did not specify a urlpath"
         raise ValueError(msg)
@@ -137,6 +136,8 @@ def open_handle(
     mmap_mode: str | None = None,
     initial_mapping_size: int | None = None,
     deserialize: Deserialize = "safe",
+    verify: str | None = None,
+    **how: Unpack[OpenOptions],
 ) -> Handle:
     """Return a handle on a frame that exists.
 
@@ -150,6 +151,8 @@ def open_handle(
         What is there is no frame, or a damaged one.
     ArgumentError
         It is a sparse frame, to be mapped or at an offset.
+    ReadOnlyError
+        It is the frame of an old writer, to be changed.
     StorageError
         It cannot be read, or not be opened for writing.
 
@@ -175,7 +178,10 @@ def open_handle(
         msg = f"offset: expected 0 for {path}, a directory, got {offset}"
         raise ArgumentError(msg)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
-    store: ChunkStore = FrameStore.open(path, offset=offset, writable=effective != "r" and mmap_mode != "c")
+    if effective != "r" and (how.get("snapshot") or how.get("recover")):
+        msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
+        raise ArgumentError(msg)
+    store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
     if mmap_mode == "c":
         store = MemoryStore.over(store)
     return Handle(
@@ -186,7 +192,28 @@ def open_handle(
         mmap_mode=mmap_mode,
         initial_mapping_size=initial_mapping_size,
         deserialize=deserialize,
+        locking=how.get("locking", False),
+        verify=verify,
     )
+
+
+def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOptions]) -> ChunkStore:
+    """Open a frame of today, or one of an old writer."""
+    how["locking"] = how.get("locking", False) or environment_locking()
+    try:
+        return FrameStore.open(path, offset=offset, writable=writable, **how)
+    except FormatError:
+        legacy = open_legacy(path, offset=offset)
+        if legacy is None:
+            raise
+    if writable:
+        legacy.close()
+        msg = (
+            f"{path}: the frame of an old writer (Blosc2 before 2.0), which is read and never changed; "
+            "convert it with `superchunk convert OLD NEW`"
+        )
+        raise ReadOnlyError(msg)
+    return legacy
 
 
 def create_handle(
@@ -214,7 +241,17 @@ def create_handle(
     else:
         if exists(path):
             _make_way(path)
-        store = FrameStore.create(path, settings, chunksize, meta, publish=publish, contiguous=bool(storage.contiguous))
+        store = FrameStore.create(
+            path,
+            settings,
+            chunksize,
+            meta,
+            publish=publish,
+            contiguous=bool(storage.contiguous),
+            sync=storage.sync,
+            seal=storage.seal,
+            locking=storage.locking or environment_locking(),
+        )
     return Handle(
         store,
         mode=MMAP_MODES[storage.mmap_mode] if storage.mmap_mode else storage.mode,
@@ -222,6 +259,7 @@ def create_handle(
         contiguous=bool(storage.contiguous),
         mmap_mode=storage.mmap_mode,
         initial_mapping_size=storage.initial_mapping_size,
+        locking=storage.locking,
     )
 
 
@@ -243,7 +281,9 @@ def reset_handle(handle: Handle, offset: int) -> None:
         return
     settings, chunksize, meta = store.settings, store.snapshot().chunksize, dict(store.meta)
     store.close()
-    handle.store = FrameStore.create(path, settings, chunksize, meta, contiguous=handle.contiguous)
+    handle.store = FrameStore.create(
+        path, settings, chunksize, meta, contiguous=handle.contiguous, locking=handle.locking
+    )
 
 
 def _make_way(path: str) -> None:

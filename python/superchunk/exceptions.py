@@ -115,10 +115,8 @@ class DamagedFrameError(FormatError):
 
     def __init__(self, damage: FormatError, *, nchunks: int, nbytes: int) -> None:
         super().__init__(damage.field, at=damage.at, expected=damage.expected, found=damage.found)
-        self.args = (
-            f"{damage}; the file holds an intact commit of {nchunks} chunks, {nbytes} bytes:"
-            " open(..., recover=True) reads it, repair() makes a frame of it",
-        )
+        rescue = "open(..., recover=True) reads it, repair() makes a frame of it"
+        self.args = (f"{damage}; the file holds an intact commit of {nchunks} chunks, {nbytes} bytes: {rescue}",)
         self.nchunks = nchunks
         self.nbytes = nbytes
 

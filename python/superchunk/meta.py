@@ -260,7 +260,7 @@ class VlMeta(MutableMapping[str, Any]):
     @property
     def locking(self) -> bool:
         """Whether the owner takes part in the lock protocol."""
-        return False
+        return self._handle.locking
 
     def raw(self, name: str | bytes) -> bytes:
         """Return the bytes of a metalayer, decompressed but not unpacked.

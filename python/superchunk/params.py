@@ -19,7 +19,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from superchunk.exceptions import ArgumentError
@@ -373,6 +373,9 @@ class DParams:
 MODES: Final = ("r", "a", "w")
 MMAP_MODES: Final = {"r": "r", "r+": "a", "w+": "w", "c": "a"}
 """mmap mode -> the mode that matches it."""
+SyncLevel = Literal["never", "explicit", "commit"]
+SYNC_LEVELS: Final = ("never", "explicit", "commit")
+"""When to wait for the disk: not at all; for `flush` and transactions; for each commit."""
 
 
 def local_path(urlpath: object) -> str | None:
@@ -422,11 +425,16 @@ class Storage:
         Take part in the lock protocol between processes.
     meta
         Fixed metalayers: name to value.
+    sync
+        When to wait for the disk: ``"explicit"``, for `flush` and transactions;
+        ``"commit"``, for each commit; ``"never"``.
+    seal
+        Write checksums: a seal behind each chunk, a fingerprint, commit records.
 
     Raises
     ------
     ValueError
-        `mode` or `mmap_mode` is not one of the above, or `urlpath` is a URL that is
+        `mode`, `mmap_mode` or `sync` is not one of the above, or `urlpath` is a URL that is
         not of a local file.
 
     """
@@ -438,6 +446,8 @@ class Storage:
     initial_mapping_size: int | None = None
     locking: bool = False
     meta: Mapping[str | bytes, object] | None = None
+    sync: SyncLevel = "explicit"
+    seal: bool = True
 
     def __post_init__(self) -> None:
         """Check every field and fill in what follows from others."""
@@ -452,6 +462,9 @@ class Storage:
         if self.mmap_mode is not None and self.mmap_mode not in MMAP_MODES:
             msg = f"mmap_mode: expected one of {tuple(MMAP_MODES)} or None, got {self.mmap_mode!r}"
             raise ValueError(msg)
+        if self.sync not in SYNC_LEVELS:
+            msg = f"sync: expected one of {SYNC_LEVELS}, got {self.sync!r}"
+            raise ValueError(msg)
         size = self.initial_mapping_size
         path = local_path(self.urlpath)
         checked = {
@@ -461,6 +474,7 @@ class Storage:
             "initial_mapping_size": None if size is None else _integer("initial_mapping_size", size, 1, 2**63 - 1),
             "locking": bool(locking),
             "meta": None if self.meta is None else dict(self.meta),
+            "seal": bool(self.seal),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -506,6 +520,8 @@ class StorageDict(TypedDict, total=False):
     initial_mapping_size: int | None
     locking: bool
     meta: Mapping[str | bytes, object] | None
+    sync: SyncLevel
+    seal: bool
 
 
 _P = TypeVar("_P", CParams, DParams, Storage)

@@ -36,6 +36,7 @@ from superchunk._opening import (
 )
 from superchunk._staged import StagedCalls
 from superchunk._user import check_available, hooks_for
+from superchunk._verify import verify
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
 from superchunk.exceptions import ArgumentError
 from superchunk.meta import Meta, VlMeta, pack_meta
@@ -55,12 +56,13 @@ from superchunk.storage.frames import FrameStore
 from superchunk.storage.transfer import transfer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
     from typing import Unpack
 
     from superchunk._buffers import AnyBuffer
     from superchunk._handle import Handle
+    from superchunk._report import VerifyReport
     from superchunk.params import CParamsDict, DParamsDict, StorageDict
     from superchunk.storage.base import ChunkStore
 
@@ -92,7 +94,7 @@ class SChunk(StagedCalls):
         Where it lives, a `Storage` or a dict of its fields; or instead:
     **kwargs
         The fields of `Storage`: `contiguous`, `urlpath`, `mode`, `mmap_mode`,
-        `initial_mapping_size`, `locking`, `meta`.
+        `initial_mapping_size`, `locking`, `meta`, `sync`, `seal`.
 
     Raises
     ------
@@ -174,6 +176,9 @@ class SChunk(StagedCalls):
             place.mode,
             mmap_mode=place.mmap_mode,
             initial_mapping_size=place.initial_mapping_size,
+            locking=place.locking,
+            sync=place.sync,
+            seal=place.seal,
         )
         store = handle.opened()
         try:
@@ -251,8 +256,84 @@ class SChunk(StagedCalls):
         self._handle.opened().flush()
 
     def refresh(self) -> bool:
-        """Follow changes that others made; return whether there were any."""
-        return self._handle.opened().refresh()
+        """Follow changes that others made, a snapshot too; return whether there were any."""
+        return self._handle.opened().advance()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes inside one commit, which is on the disk when the block ends.
+
+        An exception drops them all, in the file and in this object. Other threads that
+        want to write wait until the end; handles of this process see the changes
+        before it, other processes afterwards.
+
+        Raises
+        ------
+        ReadOnlyError
+            The handle may only read.
+        StorageError
+            A transaction is under way already, or the commit failed; then nothing
+            has changed.
+
+        Examples
+        --------
+        >>> s = SChunk(chunksize=4)
+        >>> with s.transaction():
+        ...     n = s.append_data(b"abcd")
+        ...     s.vlmeta["day"] = 1
+        >>> len(s), s.vlmeta["day"]
+        (4, 1)
+
+        """
+        with self._handle.writing().transaction():
+            yield
+
+    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Give the dead bytes of the file back to the disk.
+
+        A new file is written beside the old one and takes its name, so nothing can be lost on
+        the way, and handles that read, here or in other processes, go on undisturbed.
+
+        Parameters
+        ----------
+        progress
+            Called with the bytes of chunks done and those in all.
+
+        Raises
+        ------
+        ReadOnlyError
+            The handle may only read.
+        StorageError
+            Within a transaction, for a frame inside a larger file, or if the system
+            refuses; the file is as it was.
+
+        """
+        self._handle.writing().compact(progress)
+
+    def verify(
+        self,
+        *,
+        decode: bool = False,
+        nthreads: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> VerifyReport:
+        """Check every part of what is on the disk; see `superchunk.verify`.
+
+        What waits for its commit is committed first. A SChunk in memory has no seals;
+        its chunks can be decoded.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read, or not be written.
+
+        """
+        store = self._handle.fresh()
+        if not isinstance(store, FrameStore) or store.path is None:
+            return verify(self.to_cframe(), decode=decode, nthreads=nthreads, progress=progress)
+        if store.writable:
+            store.publish()
+        return verify(store.path, offset=store.start, decode=decode, nthreads=nthreads, progress=progress)
 
     # Properties.
 
@@ -329,8 +410,8 @@ class SChunk(StagedCalls):
 
     @property
     def locking(self) -> bool:
-        """Whether the handle takes part in the lock protocol; not in this version."""
-        return False
+        """Whether the handle takes part in C-Blosc2's lock protocol."""
+        return self._handle.locking
 
     @property
     def change_tick(self) -> int:

@@ -12,6 +12,7 @@
 //! Snappy    3       2     not built in
 //! Zlib      4       3     libdeflate
 //! Zstd      5       4     libzstd
+//! Lizard    6       5     not built in
 //! others   32..     6     not built in, or the caller's
 //! ```
 //!
@@ -131,7 +132,8 @@ impl CodecFormat {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] with the format number for 5 and 7, which nobody defined.
+    /// [`Error::Unsupported`] for 5, Lizard of early betas, and with the format number for 7, which
+    /// nobody defined.
     pub fn from_flags(flags: u8) -> Result<Self> {
         match flags >> 5 {
             0 => Ok(Self::BloscLz),
@@ -139,6 +141,7 @@ impl CodecFormat {
             2 => Ok(Self::Snappy),
             3 => Ok(Self::Zlib),
             4 => Ok(Self::Zstd),
+            5 => Err(unsupported(6)),
             6 => Ok(Self::Registered),
             number => Err(Error::Unsupported { what: "codec", id: number, name: "unknown" }),
         }
@@ -197,6 +200,7 @@ pub const fn name_of_id(id: u8) -> &'static str {
         3 => "snappy",
         4 => "zlib",
         5 => "zstd",
+        6 => "lizard",
         32 => "ndlz",
         33 => "zfp accuracy",
         34 => "zfp precision",

@@ -81,6 +81,14 @@ def _layer(value: object) -> object:
     return value if value is None or isinstance(value, str | int | float | bool) else repr(value)
 
 
+def _fixed(schunk: SChunk, name: str) -> object:
+    """Return a fixed metalayer as JSON can hold it; C programs store bytes that are no MessagePack."""
+    try:
+        return _layer(schunk.meta[name])
+    except superchunk.SuperchunkError:
+        return _layer(bytes(schunk.meta.raw(name)))
+
+
 def collect(path: str, schunk: SChunk) -> dict[str, Any]:
     """Return everything about a frame but its chunks, fit for JSON."""
     cparams = schunk.cparams
@@ -106,7 +114,7 @@ def collect(path: str, schunk: SChunk) -> dict[str, Any]:
         "shape": None if layout.header is None else list(layout.header.shape),
         "fortran_order": None if layout.header is None else layout.header.fortran_order,
         "b2nd": None if array is None else asdict(array),
-        "metalayers": {name: _layer(schunk.meta[name]) for name in schunk.meta},
+        "metalayers": {name: _fixed(schunk, name) for name in schunk.meta},
         "vlmetalayers": list(schunk.vlmeta),
         "dead_bytes": schunk.dead_bytes,
     }

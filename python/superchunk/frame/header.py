@@ -29,7 +29,7 @@
 msgpack markers fill the gaps, so integers are big endian. Markers are written and
 not read, as in the reference: only the first ten bytes prove a frame.
 
-Source: docs/format/cframe.md, "Header" and "Reading safely".
+Source: docs/format/cframe.md, "Header" and "Reading safely"; docs/format/legacy.md, "Release candidates".
 """
 
 from __future__ import annotations
@@ -152,6 +152,9 @@ class FrameHeader:
         if slots > _SLOTS:
             raise FormatError("filter slots", at=0x46, expected="at most 6", found=slots)
         codec = codec_flags & 0x0F
+        if udcodec == 0 < codec == min(codec_meta, _UDCODEC):
+            # 2.0.0-rc1 and -rc2 wrote codec and parameter one byte further, over the first filter's.
+            udcodec, codec_meta, filters_meta = codec_meta, filters_meta[0], b"\0" + filters_meta[1:]
         header = cls(
             header_len=header_len,
             frame_len=frame_len,

@@ -20,7 +20,7 @@ Source: docs/format/metalayers.md, "Fixed metalayers" and "Reading safely".
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from superchunk.exceptions import FormatError, MetalayerValueError, TruncatedError
 from superchunk.frame.header import FIXED_LEN
@@ -50,6 +50,10 @@ _FIXSTR, _BIN32, _INT32, _MAP16 = 0xA0, 0xC6, 0xD2, 0xDE  # msgpack markers
 _U16 = struct.Struct(">H")
 _I32 = struct.Struct(">i")
 _BLOB = struct.Struct(">BI")
+_NUMBERS = {
+    "big": (_U16, _I32, _BLOB),
+    "little": (struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<BI")),
+}
 
 
 def check_name(name: str) -> bytes:
@@ -113,7 +117,9 @@ def header_len_for(layers: Mapping[str, bytes]) -> int:
     return FIXED_LEN + len(write_metalayers(layers))
 
 
-def read_table(raw: bytes, at: int, base: int, what: str, most: int) -> dict[str, tuple[int, int]]:
+def read_table(
+    raw: bytes, at: int, base: int, what: str, most: int, order: Literal["big", "little"] = "big"
+) -> dict[str, tuple[int, int]]:
     """Return where the contents of a table of layers lie.
 
     Parameters
@@ -128,6 +134,8 @@ def read_table(raw: bytes, at: int, base: int, what: str, most: int) -> dict[str
         ``"metalayer"`` or ``"vlmetalayer"``, for messages.
     most
         Largest number of layers.
+    order
+        How integers are written; some frames of betas have them little endian.
 
     Raises
     ------
@@ -136,11 +144,12 @@ def read_table(raw: bytes, at: int, base: int, what: str, most: int) -> dict[str
 
     """
     size = len(raw)
-    names, at = _read_names(raw, at, base, what, most)
+    u16, i32, blob = _NUMBERS[order]
+    names, at = _read_names(raw, at, base, what, most, u16)
     layers: dict[str, tuple[int, int]] = {}
     total = 0
     for name, place in names:
-        position = _I32.unpack_from(raw, place)[0]
+        position = i32.unpack_from(raw, place)[0]
         if not at + 3 <= position <= size - 5:
             raise FormatError(
                 f"{what} {name!r} position",
@@ -148,7 +157,7 @@ def read_table(raw: bytes, at: int, base: int, what: str, most: int) -> dict[str
                 expected=f"{at + 3} to {size - 5}",
                 found=position,
             )
-        marker, length = _BLOB.unpack_from(raw, position)
+        marker, length = blob.unpack_from(raw, position)
         if marker != _BIN32:
             raise _marker(f"{what} {name!r} content", base + position, _BIN32, marker)
         if length > size - position - 5:
@@ -170,14 +179,16 @@ def read_table(raw: bytes, at: int, base: int, what: str, most: int) -> dict[str
     return layers
 
 
-def _read_names(raw: bytes, at: int, base: int, what: str, most: int) -> tuple[list[tuple[str, int]], int]:
+def _read_names(
+    raw: bytes, at: int, base: int, what: str, most: int, u16: struct.Struct
+) -> tuple[list[tuple[str, int]], int]:
     """Return names, where their positions stand, and where the names end."""
     size = len(raw)
     if at + 6 > size:
         raise TruncatedError(f"{what} count", at=base + at, needed=6, got=max(size - at, 0))
     if raw[at] != _MAP16:
         raise _marker(f"{what} count", base + at, _MAP16, raw[at])
-    count = _U16.unpack_from(raw, at + 1)[0]
+    count = u16.unpack_from(raw, at + 1)[0]
     if count > most:
         raise FormatError(f"{what} count", at=base + at + 1, expected=f"at most {most}", found=count)
     at += 3

@@ -178,6 +178,11 @@ class ChunkStore(Protocol):
         """Keep the chunks where they are while the block reads, for long reads."""
         ...
 
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        ...
+
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now, without touching them."""
         ...

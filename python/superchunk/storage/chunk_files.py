@@ -91,6 +91,10 @@ class ChunkFiles(FollowedFolder):
     def _adopt(self, loaded: Loaded) -> None:
         record = loaded.record
         self._was_settled = bool(record is not None and record.settled and loaded.sealed is not False)
+        # C-Blosc2 writes no seals, and takes away those of chunks that it changes.
+        self._all_sealed = not len(loaded.index) or bool(
+            record is not None and loaded.sealed is not False and not record.sealed_from
+        )
         super()._adopt(loaded)
         if self._writer.held:
             self._learn_files()
@@ -133,6 +137,7 @@ class ChunkFiles(FollowedFolder):
         self._held.discard(ident)
         self._pending.append(ident)
         parts = [chunk, _engine.seal(chunk)] if self.sealing else [chunk]
+        self._all_sealed = self._all_sealed and self.sealing
         try:
             file.pwrite(parts, 0)
         finally:

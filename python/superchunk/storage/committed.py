@@ -18,13 +18,13 @@ import threading
 from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk.frame.metalayers import write_metalayers
-from superchunk.frame.trailer import Trailer
+from superchunk.frame.trailer import Trailer, with_record
 from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import settings_of
 
@@ -32,15 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from superchunk._engine import Source
+    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Mark
     from superchunk.storage.loading import Loaded
 
-__all__ = ["SYNC_LEVELS", "CommittedFrame", "SyncLevel", "empty_frame"]
-
-SyncLevel = Literal["never", "explicit", "commit"]
-SYNC_LEVELS: Final = ("never", "explicit", "commit")
-"""When to wait for the disk: not at all; for `flush` and transactions; for each commit."""
+__all__ = ["CommittedFrame", "empty_frame"]
 
 _COMMIT_SHARE = 12
 _CHUNK_HEADER_LEN = 32
@@ -86,6 +83,7 @@ class CommittedFrame(MutableChunkTable):
         self.sealing = True
         self._loads = 0
         self._fields: tuple[object, dict[str, Any]] = (None, {})
+        self._last_trailer: tuple[object, bool, bytes] = (None, False, b"")
         super().__init__(
             settings_of(loaded.header),
             loaded.index,
@@ -99,8 +97,10 @@ class CommittedFrame(MutableChunkTable):
     # What a layout adds, besides `place` and `put`.
 
     @abstractmethod
-    def refresh(self) -> bool:
+    def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit; return whether there was one.
+
+        With `force` there was one, even if the first bytes do not show it.
 
         Raises
         ------
@@ -112,8 +112,11 @@ class CommittedFrame(MutableChunkTable):
         """
 
     @abstractmethod
-    def enable_writing(self) -> None:
-        """Make sure that the frame can be changed, by this process alone."""
+    def enable_writing(self, *, taking_turns: bool = False) -> None:
+        """Make sure that the frame can be changed, by this process alone.
+
+        Those that are `taking_turns` let each other in, but nobody else.
+        """
 
     @abstractmethod
     def disable_writing(self) -> None:
@@ -214,6 +217,11 @@ class CommittedFrame(MutableChunkTable):
         return self._committed_header
 
     @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        return not self._stale_seals
+
+    @property
     def busy(self) -> bool:
         """Whether a batch is under way."""
         return self._depth > 0
@@ -250,6 +258,10 @@ class CommittedFrame(MutableChunkTable):
         """Before a change: come to terms with what another process did."""
         if not self._dirty and not self._depth:
             self.refresh()
+
+    def mark_changed(self) -> None:
+        """Have the next commit write the frame, even if nothing is changed until then."""
+        self._dirty = True
 
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""
@@ -334,8 +346,7 @@ class CommittedFrame(MutableChunkTable):
 
     def _overhead(self, index_len: int) -> int:
         """Return how many chunk bytes make a commit with such an index cheap."""
-        header_len = len(self._raw_header)
-        return _COMMIT_SHARE * (index_len + self._trailer_len + record_len(header_len) + FIXED_LEN)
+        return _COMMIT_SHARE * (index_len + self._trailer_len + FIXED_LEN)
 
     def _expected_index_len(self) -> int:
         nchunks = len(self.index)
@@ -349,20 +360,29 @@ class CommittedFrame(MutableChunkTable):
         self._index_len, self._index_of = len(chunk), len(self.index)
         return chunk
 
-    def _trailer(self) -> bytes:
-        """Return the trailer, to be sealed by `_sealed` if seals are wanted."""
-        kind = FINGERPRINT_TYPE if self.sealing else 0
-        return Trailer(vlmeta=self.vlmeta, fingerprint_type=kind).to_bytes()
+    def _plain_trailer(self) -> bytes:
+        """Return the trailer without record and fingerprint, kept while it is the same."""
+        held, sealing, raw = self._last_trailer
+        if held is not self.vlmeta or sealing != self.sealing:
+            raw = Trailer(vlmeta=self.vlmeta, fingerprint_type=FINGERPRINT_TYPE if self.sealing else 0).to_bytes()
+            self._last_trailer = (self.vlmeta, self.sealing, raw)
+        return raw
 
-    def _sealed(self, header: bytes, index_chunk: Source | None, trailer: bytes) -> bytes:
-        """Return `trailer` with the fingerprint of such a frame."""
+    def _next_trailer_len(self) -> int:
+        """Return the bytes of the trailer that comes next."""
+        return len(self._plain_trailer()) + self._record_len()
+
+    def _next_trailer(
+        self, header: bytes, index_chunk: Source | None, *, settled: int, sealed_from: int, pending: bool = False
+    ) -> bytes:
+        """Return the trailer of a frame with such a header and index chunk."""
+        plain = self._plain_trailer()
         if not self.sealing:
-            return trailer
+            return plain
+        record = CommitRecord(header, settled, sealed_from, pending).to_bytes()
+        trailer = with_record(plain, record)
         parts = [] if index_chunk is None else [index_chunk]
         return trailer[:-FINGERPRINT_LEN] + fingerprint(header, self._layers, parts, trailer)
-
-    def _record(self, header: bytes, settled: int) -> bytes:
-        return CommitRecord(header, settled).to_bytes() if self.sealing else b""
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

@@ -2,12 +2,12 @@
 
 ::
 
-    header | chunks  dead  chunks | index chunk | record | trailer      committed
-    header | chunks  dead  chunks | dead                  dead | new chunks            waiting
-    header | chunks  dead  chunks | dead                  dead | new chunks | index chunk | record | trailer
+    header | chunks  dead  chunks | index chunk | trailer                          committed
+    header | chunks  dead  chunks | dead          dead | new chunks                waiting
+    header | chunks  dead  chunks | dead          dead | new chunks | index chunk | trailer
 
 New chunks go behind the frame's end, each with its seal, where nobody sees them; a commit
-writes index chunk, record and trailer behind them, and then switches to the new state by
+writes index chunk and trailer behind them, and then switches to the new state by
 one write of the header. What the old header points to is never overwritten, so a
 reader sees one state or the other, and needs no lock. A frame without data, whose trailer
 has to stand right behind the header, is written as a new file that takes the old one's name;
@@ -35,7 +35,7 @@ from superchunk.exceptions import (
 from superchunk.frame.header import FIXED_LEN
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
-from superchunk.storage.committed import CommittedFrame, empty_frame
+from superchunk.storage.committed import empty_frame
 from superchunk.storage.copying import copy_chunks
 from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
 from superchunk.storage.folder import is_folder, open_folder, take_name
@@ -49,11 +49,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from superchunk._engine import Source
+    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Mark
-    from superchunk.storage.committed import SyncLevel
+    from superchunk.storage.committed import CommittedFrame
 
 __all__ = ["ContiguousState", "about", "aside_of", "refuse_if_written"]
+_SECTOR = 512
+"""Bytes that a disk writes at once."""
 
 
 def aside_of(path: str) -> str:
@@ -129,7 +132,7 @@ class ContiguousState(FollowedFile):
             file.close()
             remove_file(file.path)
             raise
-        state._dirty = seal  # so that the first commit adds the fingerprint
+        state.mark_changed()  # the first commit writes it again, with its fingerprint
         registry.enter((*file.identity(), 0), state)
         return state
 
@@ -227,6 +230,8 @@ class ContiguousState(FollowedFile):
         self.file.pwrite(parts, self.start + self._end)
         self._stray = False
         self._written += at - self._end
+        if not self.sealing:
+            self._sealed_from = at
         self._end = at
         self._room = at - header_len
         return entries
@@ -262,10 +267,31 @@ class ContiguousState(FollowedFile):
             raise StorageError(f"{self.path}: the file was removed or replaced while it was open; nothing was written")
 
     def _write_chunks(self, index_chunk: bytes | None, *, sync: bool) -> None:
-        """Write index chunk, record and trailer, and then the header."""
+        """Write what changed, in one commit or, with a long header, in two."""
         if self._stale_seals and self.sealing:
             self._stale_seals = False
             renew_seals(self)
+        first = _SECTOR - self.start % _SECTOR
+        old = self._committed_header
+        if not self.sealing or (self._raw_header[first:] == old[first:] and not self._pending):
+            self._write_commit(index_chunk, sync=sync)
+            return
+        # A disk writes one sector at once, and not two. Until the header is all there, the record's copy
+        # of it counts; so each step must have reached the disk before the next one.
+        self._write_commit(index_chunk, sync=sync, pending=True)
+        self._remember()
+        self._loads += 1  # what follows may fail, but the change is done
+        durable = self.sync_level != "never"
+        if durable:
+            self.file.sync()
+        self.file.pwrite(self._raw_header[first:], self.start + first)
+        if durable:
+            self.file.sync()
+        self._write_commit(None, sync=sync)
+        self._pending = False
+
+    def _write_commit(self, index_chunk: bytes | None, *, sync: bool, pending: bool = False) -> None:
+        """Write index chunk and trailer, and then the header; its first sector, while it is `pending`."""
         header_len = len(self._raw_header)
         end, room = self._end, self._room
         chunk = b""
@@ -275,20 +301,22 @@ class ContiguousState(FollowedFile):
             source, room = chunk, end - header_len
         else:  # it stays where it is, and what stood behind it becomes slack
             source = (self.file.read_fd, self._base + room, self._index_len)
-        trailer = self._trailer()
-        frame_len = end + len(chunk) + self._record_len() + len(trailer)
+        frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=room)
         settled = frame_len if sync else self._settled
-        record = self._record(header, settled)
-        trailer = self._sealed(header, source, trailer)
+        trailer = self._next_trailer(header, source, settled=settled, sealed_from=self._sealed_from, pending=pending)
         if self._stray:
             self._trim(end)
         self._stray = True
-        self.file.pwrite([chunk, record, trailer], self.start + end)
+        self.file.pwrite([chunk, trailer], self.start + end)
         if sync:
             self.file.sync()
         old = self._committed_header
-        if old[FIXED_LEN:] == header[FIXED_LEN:]:
+        if pending:
+            first = _SECTOR - self.start % _SECTOR
+            self._pending = True
+            self._switch(header[:first], old[:first])
+        elif old[FIXED_LEN:] == header[FIXED_LEN:]:
             self._switch(header[:FIXED_LEN], old[:FIXED_LEN])
         else:
             self._switch(header, old)
@@ -317,14 +345,15 @@ class ContiguousState(FollowedFile):
             self._sync()
 
     def _empty_parts(self) -> tuple[bytes, bytes]:
-        trailer = self._trailer()
-        raw = self._header(frame_len=len(self._raw_header) + len(trailer), cbytes=0)
-        return raw, self._sealed(raw, None, trailer)
+        frame_len = len(self._raw_header) + self._next_trailer_len()
+        raw = self._header(frame_len=frame_len, cbytes=0)
+        return raw, self._next_trailer(raw, None, settled=frame_len, sealed_from=0)
 
     def _became_empty(self, raw: bytes, trailer: bytes) -> None:
         self._became(raw, len(raw) + len(trailer), len(trailer))
         self._probe = (raw + trailer)[:PROBE_LEN]
-        self._room = self._index_len = self._index_of = self._settled = 0
+        self._room = self._index_len = self._index_of = self._sealed_from = 0
+        self._settled = len(raw) + len(trailer)
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Write the frame anew without its dead bytes, in place of the old file.
@@ -353,10 +382,10 @@ class ContiguousState(FollowedFile):
         final = os.path.realpath(self.path)
         file, lock = FileBytes.create(aside_of(final), like=self.file), WriterLock()
         try:
-            lock.acquire(file.write_fd, self.path)
+            lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
             end, entries = fill(file, len(self._raw_header))
             header, chunk, trailer = self._write_whole(file, end, entries)
-            if self.sync_level != "never" and not self.fresh:
+            if self._durable:
                 file.sync()
             replace_file(file.path, final)
         except BaseException as error:
@@ -374,9 +403,11 @@ class ContiguousState(FollowedFile):
             self.index.assign(entries)
             self.index.forget()
             self._index_len, self._index_of = len(chunk), len(entries)
-            frame_len = end + len(chunk) + self._record_len() + len(trailer)
+            frame_len = end + len(chunk) + len(trailer)
             self._became(header, frame_len, len(trailer))
-            self._room, self._probe, self._settled = end - len(header), header[:PROBE_LEN], frame_len
+            self._room, self._probe = end - len(header), header[:PROBE_LEN]
+            self._settled = frame_len if self._durable else 0
+            self._sealed_from = 0 if self.sealing else frame_len
         else:
             self._became_empty(header, trailer)
         self._base = len(header)
@@ -384,6 +415,11 @@ class ContiguousState(FollowedFile):
         self._stale_seals = False
         if sync and self.sync_level != "never":
             self._sync()
+
+    @property
+    def _durable(self) -> bool:
+        """Whether a new file has to be on the disk before it takes the old one's place."""
+        return self.sync_level != "never" and not self.fresh
 
     def _write_whole(self, file: FileBytes, end: int, entries: Sequence[int]) -> tuple[bytes, bytes, bytes]:
         """Write all but the chunks of a frame; return header, index chunk and trailer."""
@@ -394,11 +430,11 @@ class ContiguousState(FollowedFile):
         index = self.index.copy()
         index.assign(entries)
         chunk = index.to_chunk()
-        trailer = self._trailer()
-        frame_len = end + len(chunk) + self._record_len() + len(trailer)
+        frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=end - len(self._raw_header))
-        trailer = self._sealed(header, chunk, trailer)
-        file.pwrite([chunk, self._record(header, frame_len), trailer], end)
+        settled = frame_len if self._durable else 0
+        trailer = self._next_trailer(header, chunk, settled=settled, sealed_from=0 if self.sealing else frame_len)
+        file.pwrite([chunk, trailer], end)
         file.pwrite(header, 0)
         return header, chunk, trailer
 

@@ -247,7 +247,7 @@ def recover_name(path: str) -> bool:
 
     """
     parent, base = os.path.split(path)
-    if os.path.lexists(path):  # noqa: PTH110 - a str all the way
+    if os.path.lexists(path):
         return True
     pattern = re.compile(re.escape(f".{base[:_LONGEST]}.") + r"[0-9a-f]{12}\.old", re.ASCII)
     try:

@@ -52,6 +52,7 @@ class FollowedFile(CommittedFrame):
         self._size = size
         self._retired: list[FileBytes] = []
         self._writer = WriterLock()
+        self._taking_turns = False
         self._new_name = False
         super().__init__(file.path, loaded)
 
@@ -86,8 +87,11 @@ class FollowedFile(CommittedFrame):
         self._end = header.frame_len
         self._behind = self._size - header.frame_len
         self._stray = self._behind > 0
-        # What others wrote cannot be checked, so it counts as settled.
-        self._settled = loaded.record.settled if loaded.record and loaded.sealed is not False else header.frame_len
+        if loaded.record is not None and loaded.sealed is not False:
+            self._settled, self._sealed_from = loaded.record.settled, loaded.record.sealed_from
+        else:  # what others wrote has no seals, and cannot be compared
+            self._settled = self._sealed_from = header.frame_len
+        self._pending = loaded.record is not None and loaded.record.pending
         super()._adopt(loaded)
 
     # Reading.
@@ -116,18 +120,18 @@ class FollowedFile(CommittedFrame):
         stored, specials = self.live
         used = len(self._raw_header) + self._index_len + self._trailer_len + stored
         if self.sealing and not self._stale_seals:
-            used += SEAL_LEN * (len(self.index) - specials) + self._record_len() * bool(self.nbytes)
+            used += SEAL_LEN * (len(self.index) - specials)
         return max(self._end - used, 0)
 
-    def refresh(self) -> bool:
+    def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit or compaction; return whether there was one."""
-        if not self.file.changed(self.start, self._probe):
+        if not force and not self.file.changed(self.start, self._probe):
             return False
         with self.lock:
-            if self.unpublished is not None or not self.file.changed(self.start, self._probe):
+            if self.unpublished is not None:
                 return False
-            if self.file.pread(len(self._probe), self.start) == self._probe and not self._has_heir():
-                return False  # the file was removed, and nothing has its name
+            if not force and self.file.pread(len(self._probe), self.start) == self._probe and not self._has_heir():
+                return False  # another thread was first; or the file was removed, and nothing has its name
             waiting = self._dirty or self._depth > 0
             self._reload()
         if waiting:
@@ -177,7 +181,7 @@ class FollowedFile(CommittedFrame):
             if self._writer.held:
                 file.enable_writing()
                 self._writer.release()
-                self._writer.acquire(file.write_fd, self.path)
+                self._writer.acquire(file.write_fd, self.path, shared=self._taking_turns)
         except BaseException:
             file.close()
             raise
@@ -195,8 +199,10 @@ class FollowedFile(CommittedFrame):
 
     # Writing, by one process at a time.
 
-    def enable_writing(self) -> None:
+    def enable_writing(self, *, taking_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
+
+        Those that are `taking_turns` let each other in, but nobody else.
 
         Raises
         ------
@@ -215,7 +221,8 @@ class FollowedFile(CommittedFrame):
                 return
             self._check_behind()
             self.file.enable_writing()
-            self._writer.acquire(self.file.write_fd, self.path)
+            self._taking_turns = taking_turns
+            self._writer.acquire(self.file.write_fd, self.path, shared=taking_turns)
             try:
                 self.follow()  # what the last writer did until it let go
                 if self._unproven is not None:

@@ -35,7 +35,7 @@ from superchunk.storage.folder import (
 from superchunk.storage.kept import KeptIndex, load_index, pin, stored_ids, unpin
 from superchunk.storage.loading import check_fingerprint
 from superchunk.storage.locks import WriterLock, leads_to
-from superchunk.storage.seals import SEALED, after_power_loss, stored_entries
+from superchunk.storage.seals import SEALED, UNSEALED, after_power_loss, stored_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -370,11 +370,12 @@ def whole_chunks(folder: str, loaded: Loaded, *, besides: set[int]) -> None:
         One is not as it was sealed, or not there.
 
     """
+    proven = (SEALED, UNSEALED) if loaded.record is None or loaded.record.sealed_from else (SEALED,)
     for slab in stored_entries(loaded.index):
         doubtful = [(nchunk, entry) for nchunk, entry in slab if entry not in besides]
         sources = [_place(folder, entry, nchunk) for nchunk, entry in doubtful]
         for (nchunk, entry), (status, _) in zip(doubtful, _engine.check_seals(sources), strict=True):
-            if status != SEALED:
+            if status not in proven:
                 raise FormatError(
                     f"chunk {nchunk}, file {chunk_name(entry)}",
                     at=0,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
 
 from superchunk.exceptions import ArgumentError, ClosedError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.frame.metalayers import MAX_METALAYERS
@@ -19,6 +19,7 @@ from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
 from superchunk.storage.folder import is_folder, recover_name
+from superchunk.storage.sidecar import LockSidecar
 from superchunk.storage.sparse import SparseState
 from superchunk.storage.staging import read_staged
 from superchunk.storage.view import TableView
@@ -26,17 +27,28 @@ from superchunk.storage.view import TableView
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
-    from superchunk.storage.committed import CommittedFrame, SyncLevel
+    from superchunk.storage.committed import CommittedFrame
     from superchunk.storage.staging import StagedChunk
 
-__all__ = ["FrameStore"]
+__all__ = ["FrameStore", "OpenOptions"]
 
 T = TypeVar("T")
 
 _MAX_CHUNKSIZE = 2**31 - 1
 # Before a call is made again, whose frame was changed meanwhile, seconds.
 _PAUSES = (0.0, 0.0, 0.001, 0.004)
+
+
+class OpenOptions(TypedDict, total=False):
+    """What `FrameStore.open` can be asked besides; see there."""
+
+    sync: SyncLevel
+    seal: bool
+    snapshot: bool
+    recover: bool
+    locking: bool
 
 
 class FrameStore(TableView):
@@ -54,6 +66,7 @@ class FrameStore(TableView):
         sync: SyncLevel = "explicit",
         seal: bool = True,
         pinned: bool = False,
+        sidecar: LockSidecar | None = None,
     ) -> None:
         """Take over one use of `state`, counted by the registry."""
         self._state: CommittedFrame | None = state
@@ -63,6 +76,7 @@ class FrameStore(TableView):
         self.change_tick = 0
         self._sync: SyncLevel = sync
         self._seal = seal
+        self._sidecar = sidecar
         self._seen = state.version
         self.shifting = state.sparse and not pinned
         if writable:
@@ -81,6 +95,7 @@ class FrameStore(TableView):
         sync: SyncLevel = "explicit",
         seal: bool = True,
         contiguous: bool = True,
+        locking: bool = False,
     ) -> Self:
         """Make an empty frame, in place of whatever frame was at `path`.
 
@@ -108,6 +123,8 @@ class FrameStore(TableView):
             Write seals, fingerprint and commit records.
         contiguous
             One file; otherwise a directory, with a file for each chunk.
+        locking
+            Take part in the lock protocol of C-Blosc2.
 
         Raises
         ------
@@ -126,7 +143,7 @@ class FrameStore(TableView):
         name = os.fspath(path)
         layout: type[ContiguousState | SparseState] = ContiguousState if contiguous else SparseState
         state = layout.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
-        store = cls(state, name, writable=True, sync=sync, seal=seal)
+        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=_sidecar(name) if locking else None)
         if publish:
             try:
                 store.publish()
@@ -146,6 +163,7 @@ class FrameStore(TableView):
         seal: bool = True,
         snapshot: bool = False,
         recover: bool = False,
+        locking: bool = False,
     ) -> Self:
         """Open the frame that begins at byte `offset` of a file, or is a directory.
 
@@ -157,7 +175,7 @@ class FrameStore(TableView):
             Bytes before the frame in its file.
         writable
             It will be changed, by this process alone.
-        sync, seal
+        sync, seal, locking
             As for `create`.
         snapshot
             Stay at the state that is found, until `advance`.
@@ -184,18 +202,20 @@ class FrameStore(TableView):
             raise ValueError(f"offset: expected at least 0, got {offset}")
         if writable and (snapshot or recover):
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
-        private = snapshot or recover
+        pinned = snapshot or recover
         if is_folder(name) or (not os.path.lexists(name) and recover_name(name) and is_folder(name)):
             if offset:
                 raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
-            state = SparseState.opened(name, private=private, recover=recover)
+            state = SparseState.opened(name, private=pinned, recover=recover)
         else:
-            state = ContiguousState.opened(name, offset, private=private, recover=recover)
-        store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=snapshot or recover)
+            state = ContiguousState.opened(name, offset, private=pinned, recover=recover)
+        store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=pinned)
         try:
+            if locking and not pinned:
+                store._sidecar = _sidecar(name)
             with state.lock:
                 if writable:
-                    state.enable_writing()
+                    state.enable_writing(taking_turns=locking)
                     state.writers += 1
                     store.writable = True
                     state.sync_level, state.sealing = sync, seal
@@ -239,12 +259,29 @@ class FrameStore(TableView):
     @contextmanager
     def _changing(self) -> Iterator[CommittedFrame]:
         """Hold the frame for a change through this handle."""
+        if self._sidecar is None:
+            with self._holding() as state:
+                yield state
+            return
+        if not self.writable:
+            raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
+        with self._sidecar.exclusive() as changed:
+            if changed:
+                self._open.refresh(force=True)
+            with self._holding() as state:
+                yield state
+                if not state.busy:  # whoever has the next turn must see it
+                    state.commit()
+
+    @contextmanager
+    def _holding(self) -> Iterator[CommittedFrame]:
+        """Keep other threads from the frame while it is changed."""
         state = self._open
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
         with state.lock:
             if not state.writing:  # after a fork, or with another file in place of ours
-                state.enable_writing()
+                state.enable_writing(taking_turns=self._sidecar is not None)
             state.sync_level, state.sealing = self._sync, self._seal
             state.follow()
             before = state.version
@@ -265,6 +302,12 @@ class FrameStore(TableView):
             state.assign_settings(settings)
 
     @property
+    def start(self) -> int:
+        """The frame's first byte in its file."""
+        state = self._open
+        return state.start if isinstance(state, ContiguousState) else 0
+
+    @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
         return self._open.meta
@@ -278,6 +321,11 @@ class FrameStore(TableView):
     def frame_len(self) -> int:
         """Bytes of the committed frame."""
         return self._open.frame_len
+
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        return self._open.sealed
 
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
@@ -310,7 +358,11 @@ class FrameStore(TableView):
 
         """
         state = self._open
-        state.refresh()
+        if self._sidecar is None:
+            state.refresh()
+        else:
+            with self._sidecar.shared() as changed:
+                state.refresh(force=changed)
         if state.successor is not None:
             state = self._open
         if state.version == self._seen:
@@ -519,6 +571,8 @@ class FrameStore(TableView):
         state, self._state = self._state, None
         if state is None:
             return
+        if self._sidecar is not None:
+            self._sidecar.close()
         if self.writable:
             state.writers -= 1
             if state.writers == 0:
@@ -531,3 +585,8 @@ def _sparse(state: CommittedFrame) -> SparseState:
     if not isinstance(state, SparseState):
         raise ArgumentError(f"{state.path}: only a sparse frame (contiguous=False) takes chunks that others place")
     return state
+
+
+def _sidecar(path: str) -> LockSidecar:
+    """Return the lock file that belongs to the frame at `path`."""
+    return LockSidecar(path, sparse=os.path.isdir(path))  # noqa: PTH112 - a str all the way

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError, TruncatedError
-from superchunk.frame.header import FrameHeader
+from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import Index, located
-from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
+from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint
 from superchunk.frame.metalayers import read_metalayers
 from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
 from superchunk.storage.base import FrameSettings
@@ -140,16 +140,8 @@ def parse_frame(
     index_pos = header.header_len + (header.cbytes if header.nbytes and not sparse else 0)
     length = trailer_len(tail[-TAIL_LEN:], at=frame_len - TAIL_LEN, most=frame_len - index_pos)
     trailer_at = frame_len - length
-    if header.nbytes == 0 and trailer_at != header.header_len:
-        raise FormatError(
-            "trailer length of a frame without data",
-            at=frame_len - TAIL_LEN + 1,
-            expected=frame_len - header.header_len,
-            found=length,
-        )
     raw_trailer = part(trailer_at, length)
-    if len(raw_trailer) < length:
-        raise TruncatedError("trailer", at=trailer_at, needed=length, got=len(raw_trailer))
+    _check_trailer(header, raw_trailer, length)
     trailer = Trailer.from_bytes(raw_trailer, at=trailer_at)
     index, index_len = Index(), 0
     source: Source = b""
@@ -158,16 +150,31 @@ def parse_frame(
         source = part(index_pos, room) if room <= _KEEP_INDEX else index_at(index_pos, room)
         index, index_len = _parse_index(header, source, index_pos)
     probe = head[: min(PROBE_LEN, header.header_len if header.nbytes else frame_len)]
-    record_at = trailer_at - record_len(header.header_len)
-    record = None
-    if record_at >= index_pos + index_len:
-        record = CommitRecord.from_bytes(part(record_at, trailer_at - record_at))
+    record = CommitRecord.of_trailer(raw_trailer, header.header_len)
+    if record is not None and record.pending and record.header[:FIXED_LEN] == raw_header[:FIXED_LEN]:
+        raw_header = record.header
     loaded = Loaded(
-        header, raw_header, layers, trailer, length, index, index_len, raw_trailer, source, False, record, probe
+        header=header,
+        raw_header=raw_header,
+        layers=layers,
+        trailer=trailer,
+        trailer_len=length,
+        index=index,
+        index_len=index_len,
+        raw_trailer=raw_trailer,
+        index_source=source,
+        sealed=False,
+        record=record,
+        probe=probe,
     )
-    if trailer.fingerprint_type != FINGERPRINT_TYPE:
+    return _judged(loaded)
+
+
+def _judged(loaded: Loaded) -> Loaded:
+    """Return `loaded` after comparing its fingerprint, if it has one and that is cheap."""
+    if loaded.trailer.fingerprint_type != FINGERPRINT_TYPE:
         return loaded
-    if index_len + length > _CHECK_AT_ONCE:
+    if loaded.index_len + loaded.trailer_len > _CHECK_AT_ONCE:
         return replace(loaded, sealed=None)
     check_fingerprint(loaded)
     return replace(loaded, sealed=True)
@@ -199,6 +206,20 @@ def check_fingerprint(loaded: Loaded) -> None:
             expected=expected.hex(),
             found=found.hex(),
         )
+
+
+def _check_trailer(header: FrameHeader, raw: bytes, length: int) -> None:
+    """Check that the trailer is all there, and where it has to be."""
+    at = header.frame_len - length
+    if header.nbytes == 0 and at != header.header_len:
+        raise FormatError(
+            "trailer length of a frame without data",
+            at=header.frame_len - TAIL_LEN + 1,
+            expected=header.frame_len - header.header_len,
+            found=length,
+        )
+    if len(raw) < length:
+        raise TruncatedError("trailer", at=at, needed=length, got=len(raw))
 
 
 def _parse_index(header: FrameHeader, source: Source, at: int) -> tuple[Index, int]:

@@ -107,9 +107,10 @@ def separate(fd: int, path: str) -> None:
 class WriterLock:
     """The mark that a frame is being written, on an open descriptor of it.
 
-    After a fork the child does not hold it: `held` is False there, `release` does nothing, and `acquire` tries anew, with
-    the descriptor separated first, for on the inherited one the parent's lock would pass for the child's own. As long
-    as the child keeps the inherited descriptor, though, the lock outlives a parent that dies; `separate` or close it.
+    After a fork the child does not hold it: `held` is False there, `release` does nothing, and `acquire` tries anew,
+    with the descriptor separated first, for on the inherited one the parent's lock would pass for the child's own. As
+    long as the child keeps the inherited descriptor, though, the lock outlives a parent that dies; `separate` or
+    close it.
     """
 
     __slots__ = ("__weakref__", "_fd", "_inherited", "_marked")

@@ -99,6 +99,7 @@ class MemoryStore(TableView):
     change_tick = 0
     dead_bytes = 0
     frame_len = 0
+    sealed = False
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Finding the newest intact commit in a file whose header no longer leads to one.
+"""Finding commits in a file by their records, when its header no longer leads to one.
 
-Every commit leaves a record in front of its trailer, with a copy of the header that it
-wrote, and nothing that it names is overwritten later.
+Every commit leaves a record in its trailer, with a copy of the header that it wrote, and
+nothing that it names is overwritten later.
 
 Source: docs/format/integrity.md, "Recovery".
 """
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN
-from superchunk.frame.integrity import RECORD_MAGIC, CommitRecord, record_len
+from superchunk.frame.integrity import HEADER_LEN_AT, RECORD_MAGIC, CommitRecord, record_len
 from superchunk.storage.loading import check_fingerprint, parse_frame
 from superchunk.storage.seals import SEALED, UNSEALED, stored_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from superchunk._engine import Source
     from superchunk.storage.file import FileBytes
     from superchunk.storage.loading import Loaded
 
-__all__ = ["newest_intact"]
+__all__ = ["commits", "newest_intact"]
 
 _WINDOW = 2**20
-_HEADER_LEN_AT = 16
 _MAX_HEADER_LEN = 2**24
 # A hostile file may hold as many records as it likes.
 _MAX_CANDIDATES = 4096
@@ -54,27 +54,67 @@ def newest_intact(file: FileBytes, start: int, *, glance: bool = False) -> Loade
 
     """
     size = max(file.size() - start, 0)
-    commits = 0
-    for at in _candidates(file, start, size, _GLANCE if glance else size):
-        loaded = _commit_at(file, start, size, at)
-        if loaded is None:
-            continue
+    found = commits(
+        lambda nbytes, at: file.pread(nbytes, start + at),
+        size,
+        lambda at, limit: (file.read_fd, start + at, limit),
+        within=_GLANCE if glance else size,
+    )
+    for tried, loaded in enumerate(found):
+        if tried >= (4 if glance else _MAX_COMMITS):
+            break
         if _chunks_are_whole(file, start, loaded):
             return loaded
-        commits += 1
-        if commits >= (4 if glance else _MAX_COMMITS):
-            break
     return None
 
 
-def _candidates(file: FileBytes, start: int, size: int, within: int) -> Iterator[int]:
+def commits(
+    read: Callable[[int, int], bytes],
+    size: int,
+    index_at: Callable[[int, int], Source],
+    *,
+    within: int | None = None,
+    sparse: bool = False,
+) -> Iterator[Loaded]:
+    """Yield what commits say about themselves whose metadata is whole, newest first.
+
+    Their chunks are not looked at.
+
+    Parameters
+    ----------
+    read, size, index_at, sparse
+        As for `loading.parse_frame`.
+    within
+        How many of the last bytes to search, all if None.
+
+    """
+    # What a hostile file can make us read, bytes.
+    budget = 4 * size + 64 * _WINDOW
+    for at in _candidates(read, size, size if within is None else within):
+        head = read(HEADER_LEN_AT + 4, at)
+        header_len = int.from_bytes(head[HEADER_LEN_AT:], "little")
+        if not FIXED_LEN < header_len <= min(_MAX_HEADER_LEN, at + header_len):
+            continue
+        budget -= header_len
+        if budget < 0:
+            return
+        record = CommitRecord.from_bytes(read(record_len(header_len), at))
+        if record is None:
+            continue
+        loaded = _commit_of(record, read, size, index_at, sparse=sparse)
+        if loaded is not None:
+            budget -= loaded.index_len + loaded.trailer_len
+            yield loaded
+
+
+def _candidates(read: Callable[[int, int], bytes], size: int, within: int) -> Iterator[int]:
     """Yield where a record may begin, last first."""
     found = 0
     overlap = len(RECORD_MAGIC) - 1
     end = size
     while end > max(size - within, 0):
         begin = max(end - _WINDOW, 0)
-        raw = file.pread(min(end + overlap, size) - begin, start + begin)
+        raw = read(min(end + overlap, size) - begin, begin)
         at = raw.rfind(RECORD_MAGIC)
         while at >= 0:
             found += 1
@@ -85,26 +125,25 @@ def _candidates(file: FileBytes, start: int, size: int, within: int) -> Iterator
         end = begin
 
 
-def _commit_at(file: FileBytes, start: int, size: int, at: int) -> Loaded | None:
-    """Return the commit whose record stands at byte `at`, if its metadata is whole."""
-    head = file.pread(_HEADER_LEN_AT + 4, start + at)
-    header_len = int.from_bytes(head[_HEADER_LEN_AT:], "little")
-    length = record_len(header_len)
-    if not FIXED_LEN < header_len <= min(_MAX_HEADER_LEN, at + header_len):
-        return None
-    record = CommitRecord.from_bytes(file.pread(length, start + at))
-    if record is None:
-        return None
+def _commit_of(
+    record: CommitRecord,
+    read: Callable[[int, int], bytes],
+    size: int,
+    index_at: Callable[[int, int], Source],
+    *,
+    sparse: bool,
+) -> Loaded | None:
+    """Return the commit that `record` describes, if its metadata is whole."""
     header = record.header
 
-    def read(nbytes: int, position: int) -> bytes:
-        raw = file.pread(nbytes, start + position)
-        if position >= header_len:
+    def under_header(nbytes: int, position: int) -> bytes:
+        raw = read(nbytes, position)
+        if position >= len(header):
             return raw
-        return header[position : position + nbytes] + raw[header_len - position :]
+        return header[position : position + nbytes] + raw[len(header) - position :]
 
     try:
-        loaded = parse_frame(read, size, lambda where, limit: (file.read_fd, start + where, limit))
+        loaded = parse_frame(under_header, size, index_at, sparse=sparse)
         if loaded.sealed is None:
             check_fingerprint(loaded)
             loaded = replace(loaded, sealed=True)
@@ -114,11 +153,13 @@ def _commit_at(file: FileBytes, start: int, size: int, at: int) -> Loaded | None
 
 
 def _chunks_are_whole(file: FileBytes, start: int, loaded: Loaded) -> bool:
-    """Return whether no chunk of a commit is known to be damaged."""
+    """Return whether all chunks of a commit are as they were sealed, or never were."""
     header = loaded.header
     base = start + header.header_len
+    sealed_from = loaded.record.sealed_from - header.header_len if loaded.record else 0
     for slab in stored_entries(loaded.index):
         sources = [(file.read_fd, base + entry, max(header.cbytes - entry, 0)) for _, entry in slab]
-        if any(status not in (SEALED, UNSEALED) for status, _ in _engine.check_seals(sources)):
-            return False
+        for (_, entry), (status, _) in zip(slab, _engine.check_seals(sources), strict=True):
+            if status != SEALED and (status != UNSEALED or entry >= sealed_from):
+                return False
     return True

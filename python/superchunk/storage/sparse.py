@@ -57,8 +57,9 @@ from superchunk.storage.locks import leads_to, separate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
-    from superchunk.storage.committed import CommittedFrame, SyncLevel
+    from superchunk.storage.committed import CommittedFrame
 
 __all__ = ["SparseState"]
 
@@ -245,7 +246,7 @@ class SparseState(ChunkFiles):
             )
         if self._renumber():
             index_chunk = None
-        raw, parts = self._index_file(index_chunk, settled=sync)
+        parts = self._index_file(index_chunk, settled=sync)
         folder = self.folder.path
         file = FileBytes.create(aside_in(folder), like=self.file)
         try:
@@ -265,29 +266,28 @@ class SparseState(ChunkFiles):
             raise
         unpin(self.file)
         file.path = joined(folder, INDEX_NAME)
-        self._became(file, raw, parts, sync=sync)
+        self._became(file, parts, sync=sync)
         if sync:
             sync_folder(folder)
             self._name_synced()
 
-    def _index_file(self, index_chunk: bytes | None, *, settled: bool) -> tuple[bytes, list[bytes]]:
-        """Return header and all parts of the index file of the present state."""
-        chunk = record = b""
+    def _index_file(self, index_chunk: bytes | None, *, settled: bool) -> list[bytes]:
+        """Return header, index chunk and trailer of the index file of the present state."""
+        chunk = b""
         if len(self.index):
             if self._index_changed or not self._index_len:
                 chunk = self._index_chunk(index_chunk)
             else:
                 chunk = self.file.pread(self._index_len, len(self._raw_header))
-        trailer = self._trailer()
-        frame_len = len(self._raw_header) + len(chunk) + (self._record_len() if chunk else 0) + len(trailer)
+        frame_len = len(self._raw_header) + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=self.live[0])
-        if chunk:
-            record = self._record(header, int(settled))
-        trailer = self._sealed(header, chunk or None, trailer)
-        return header, [header, chunk, record, trailer]
+        all_sealed = self._all_sealed or not len(self.index)
+        trailer = self._next_trailer(header, chunk or None, settled=int(settled), sealed_from=int(not all_sealed))
+        return [header, chunk, trailer]
 
-    def _became(self, file: FileBytes, raw: bytes, parts: list[bytes], *, sync: bool) -> None:
+    def _became(self, file: FileBytes, parts: list[bytes], *, sync: bool) -> None:
         """Take the index file `file` for the committed one; nothing can be undone from here on."""
+        raw = parts[0]
         self._replace_file(file)
         self._raw_header = raw
         self._trailer_len = len(parts[-1])
@@ -295,6 +295,8 @@ class SparseState(ChunkFiles):
         self._probe = raw[:PROBE_LEN] if parts[1] else (raw + parts[-1])[:PROBE_LEN]
         if not parts[1]:
             self._index_len = self._index_of = 0
+            self._all_sealed = True
+        self._stale_seals = self._stale_seals and not self.sealing
         self._header_cbytes = self.live[0]
         if sync:
             self._unsynced = []

@@ -35,6 +35,7 @@ FORMAT_LZ4: Final = 1
 FORMAT_SNAPPY: Final = 2
 FORMAT_ZLIB: Final = 3
 FORMAT_ZSTD: Final = 4
+FORMAT_LIZARD: Final = 5
 FORMAT_REGISTERED: Final = 6
 
 CODEC_IDS: Final[Mapping[str, int]] = MappingProxyType(
@@ -99,7 +100,7 @@ def check_codec(codec_format: int, udcodec: int) -> None:
     if codec_format == FORMAT_REGISTERED:
         raise UnsupportedError("codec", udcodec, REGISTERED.get(udcodec, "unknown"))
     if codec_format not in DECODERS:
-        known = "snappy" if codec_format == FORMAT_SNAPPY else "unknown"
+        known = {FORMAT_SNAPPY: "snappy", FORMAT_LIZARD: "lizard"}.get(codec_format, "unknown")
         raise UnsupportedError("codec format", codec_format, known)
 
 

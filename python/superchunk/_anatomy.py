@@ -1,0 +1,473 @@
+r"""Finding the parts of a frame of which any may be damaged, and which of them are.
+
+::
+
+    header | chunks | index chunk | slack | trailer with the commit record
+       \________________________ copy ________________________/   |
+       \_______________________ fingerprint _____________________/
+
+`loading.parse_frame` gives up at the first thing that is wrong, as who reads data
+should. Here nothing is taken for granted and nothing ends the search: a header that
+does not fit is replaced by its copy in the commit record, if with that the fingerprint
+fits; so it is known which of the two is damaged. Chunks are the work of `_chunkcheck`.
+
+Source: docs/format/integrity.md; docs/format/cframe.md, "Layout".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from superchunk import _engine
+from superchunk._report import PartReport
+from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
+from superchunk.frame.header import FIXED_LEN, FrameHeader
+from superchunk.frame.index import ENTRY_LEN, Index, located
+from superchunk.frame.integrity import (
+    FINGERPRINT_LEN,
+    FINGERPRINT_TYPE,
+    CommitRecord,
+    fingerprint,
+    masked_header,
+    record_len,
+)
+from superchunk.frame.metalayers import read_metalayers
+from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
+from superchunk.storage.recovery import commits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from superchunk._engine import Source
+    from superchunk._report import PartStatus
+    from superchunk.storage.loading import Loaded
+
+__all__ = ["Anatomy", "Bytes", "decode_in_pieces", "examine"]
+
+_HEAD: Final = 4096
+_KEEP_INDEX: Final = 32 * 1024
+_PIECE: Final = 2**23
+_TYPE_AT: Final = FINGERPRINT_LEN + 1
+# The header's fields, markers included, by their first bytes.
+_FIELDS: Final = (
+    (0x00, "magic"),
+    (0x0A, "header_len"),
+    (0x0F, "frame_len"),
+    (0x18, "marker of flags"),
+    (0x19, "general_flags"),
+    (0x1A, "frame_type"),
+    (0x1B, "codec_flags"),
+    (0x1C, "other_flags"),
+    (0x1D, "nbytes"),
+    (0x26, "cbytes"),
+    (0x2F, "typesize"),
+    (0x34, "blocksize"),
+    (0x39, "chunksize"),
+    (0x3E, "threads"),
+    (0x44, "has_vlmeta"),
+    (0x45, "filter slots"),
+    (0x47, "filters"),
+    (0x4D, "udcodec"),
+    (0x4E, "codec_meta"),
+    (0x4F, "filters_meta"),
+    (0x55, "other_flags2"),
+    (0x56, "reserved"),
+)
+
+
+class Bytes(NamedTuple):
+    """Where a frame is, or the index file of a sparse one; byte 0 is its first."""
+
+    read: Callable[[int, int], bytes]
+    """Called with a number of bytes and a position."""
+    size: int
+    """Bytes that there are."""
+    source: Callable[[int, int], Source]
+    """Called with a position and a limit."""
+    sparse: bool = False
+    """Whether this is the index file of a sparse frame."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Head:
+    """A header that can be read."""
+
+    fields: FrameHeader
+    raw: bytes
+    layers: dict[str, tuple[int, int]]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Rest:
+    """What a header leads to."""
+
+    trailer: Trailer | None = None
+    raw_trailer: bytes = b""
+    trailer_at: int = 0
+    trailer_error: str = ""
+    index: Index | None = None
+    index_at: int = 0
+    index_len: int = 0
+    index_error: str = ""
+    record: CommitRecord | None = None
+    found: bytes = b""
+    """The fingerprint as it should be, of type 3."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether all bytes are as a commit wrote them."""
+        return self.says_fingerprint and self.trailer is not None and self.found == self.trailer.fingerprint
+
+    @property
+    def says_fingerprint(self) -> bool:
+        """Whether there is a fingerprint to compare with."""
+        return self.trailer is not None and self.trailer.fingerprint_type == FINGERPRINT_TYPE
+
+    @property
+    def type_is_damaged(self) -> bool:
+        """Whether the fingerprint fits, once its type is 3 again."""
+        return (
+            self.trailer is not None
+            and not self.says_fingerprint
+            and bool(self.found)
+            and self.found == self.trailer.fingerprint
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Anatomy:
+    """What a frame consists of, as far as it could be found out."""
+
+    parts: list[PartReport] = field(default_factory=list)
+    """Everything but the chunks, in the order of the frame."""
+    header: FrameHeader | None = None
+    """The header, or what it must have been."""
+    raw_header: bytes = b""
+    """All of it."""
+    layers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Where the contents of fixed metalayers are."""
+    index: Index | None = None
+    """The index, or that of an older commit."""
+    index_is_old: bool = False
+    """Whether it is that of an older commit."""
+    trailer: Trailer | None = None
+    """The trailer."""
+    room: int = 0
+    """Bytes of the data section."""
+    overhead: int = 0
+    """Bytes of all that is neither chunk nor seal nor dead."""
+    fingerprinted: bool = False
+    """Whether the frame has a fingerprint, so that its seals count."""
+    proven: bool = False
+    """Whether header, index and trailer are as they were written."""
+
+
+def examine(place: Bytes) -> Anatomy:
+    """Return what the frame at `place` consists of, and what is wrong with it.
+
+    Raises
+    ------
+    StorageError
+        It cannot be read.
+
+    """
+    own, error = _read_head(place, place.read(min(place.size, _HEAD), 0))
+    rest = None if own is None else _rest(place, own)
+    if own is not None and rest is not None:
+        if rest.fits or rest.type_is_damaged or _only_foreign(rest):
+            return _report(place, own, rest, own.raw)
+        if rest.record is not None and rest.record.header != own.raw:
+            copy, _ = _read_head(place, rest.record.header)
+            copy_rest = None if copy is None else _rest(place, copy)
+            if copy is not None and copy_rest is not None and copy_rest.fits:
+                return _report(place, copy, copy_rest, own.raw)
+    newest = next(commits(place.read, place.size, place.source, sparse=place.sparse), None)
+    copied = own is not None and rest is not None and rest.record is not None and rest.record.header == own.raw
+    if newest is not None and not copied and (own is None or _same_commit(own.raw, newest.raw_header)):
+        found = _Head(fields=newest.header, raw=newest.raw_header, layers=newest.layers)
+        raw = place.read(len(found.raw), 0)
+        return _report(place, found, _rest(place, found), raw, error)
+    if own is None or rest is None:
+        return Anatomy(parts=[_part("header", "damaged", 0, 0, error)])
+    return _report(place, own, rest, own.raw, older=newest)
+
+
+def _only_foreign(rest: _Rest) -> bool:
+    """Return whether all can be read and nothing was ever proven."""
+    return not (rest.trailer_error or rest.index_error or rest.says_fingerprint)
+
+
+def _same_commit(raw: bytes, other: bytes) -> bool:
+    """Return whether two headers differ so little that one is the other, damaged."""
+    frame_len = slice(0x0F, 0x18)
+    if raw[frame_len] == other[frame_len]:
+        return True
+    together = min(len(raw), len(other))
+    different = int.from_bytes(raw[:together], "big") ^ int.from_bytes(other[:together], "big")
+    return different.bit_count() == 1
+
+
+def _read_head(place: Bytes, head: bytes) -> tuple[_Head | None, str]:
+    """Return the header at the start of `head`, and what is wrong with it if it cannot be read."""
+    try:
+        fields = FrameHeader.from_bytes(head, sparse=place.sparse)
+        raw = head[: fields.header_len]
+        if len(raw) < fields.header_len:
+            raw = place.read(min(fields.header_len, place.size), 0)
+        layers = read_metalayers(raw)
+    except FormatError as error:
+        return None, str(error)
+    if len(raw) < fields.header_len:
+        return None, str(TruncatedError("frame header", at=0, needed=fields.header_len, got=len(raw)))
+    return _Head(fields=fields, raw=raw, layers=layers), ""
+
+
+def _rest(place: Bytes, head: _Head) -> _Rest:
+    """Return trailer, index and record as `head` leads to them."""
+    rest = _Rest()
+    header = head.fields
+    end = header.frame_len
+    has_data = header.nbytes > 0
+    rest.index_at = header.header_len + (header.cbytes if has_data and not place.sparse else 0)
+    if end > place.size:
+        rest.trailer_error = f"the frame has {end} bytes, and there are {place.size}"
+    else:
+        _read_trailer(place, head, rest)
+    if has_data:
+        room = (rest.trailer_at or min(end, place.size)) - rest.index_at
+        try:
+            _read_index(place, header, rest, room)
+        except SuperchunkError as error:
+            rest.index_error = str(error)
+    if rest.trailer is None or rest.index_error:
+        return rest
+    rest.record = CommitRecord.of_trailer(rest.raw_trailer, header.header_len)
+    chunk: list[Source] = [place.source(rest.index_at, rest.index_len)] if has_data else []
+    trailer = rest.raw_trailer
+    typed = trailer[:-_TYPE_AT] + bytes((FINGERPRINT_TYPE,)) + trailer[1 - _TYPE_AT :]
+    rest.found = fingerprint(head.raw, head.layers, chunk, typed)
+    return rest
+
+
+def _read_trailer(place: Bytes, head: _Head, rest: _Rest) -> None:
+    header = head.fields
+    end = header.frame_len
+    try:
+        tail = place.read(TAIL_LEN, end - TAIL_LEN)
+        length = trailer_len(tail, at=end - TAIL_LEN, most=end - header.header_len)
+        at = end - length
+        if header.nbytes == 0 and at != header.header_len:
+            rest.trailer_error = f"without data it begins behind the header, at {header.header_len}, and not at {at}"
+            return
+        raw = place.read(length, at)
+        rest.trailer = Trailer.from_bytes(raw, at=at)
+        rest.raw_trailer, rest.trailer_at = raw, at
+    except FormatError as error:
+        rest.trailer_error = str(error)
+
+
+def _read_index(place: Bytes, header: FrameHeader, rest: _Rest, room: int) -> None:
+    """Read the index chunk; raise FormatError if that cannot be."""
+    at = rest.index_at
+    if room < 0 or at > place.size:
+        raise TruncatedError("index chunk", at=at, needed=ENTRY_LEN, got=max(place.size - at, 0))
+    source = place.read(room, at) if room <= _KEEP_INDEX else place.source(at, room)
+    try:
+        info = _engine.describe(source)
+    except FormatError as error:
+        raise located(error, "index chunk", at) from error
+    nchunks = -(-header.nbytes // header.chunksize) if header.chunksize else -1
+    index = Index.from_chunk(source, info, nchunks=nchunks, at=at)
+    if not len(index):
+        raise FormatError("index chunk nbytes", at=at + 4, expected="at least 8", found=0)
+    index.slice(0, 1)
+    index.slice(len(index) - 1, len(index))
+    rest.index, rest.index_len = index, info.cbytes
+
+
+def _report(
+    place: Bytes, head: _Head, rest: _Rest, raw: bytes, error: str = "", *, older: Loaded | None = None
+) -> Anatomy:
+    """Return the findings about a frame whose header is `head` and stands there as `raw`."""
+    sealed = rest.says_fingerprint or rest.type_is_damaged
+    proven = rest.fits or rest.type_is_damaged
+    found = Anatomy(
+        header=head.fields,
+        raw_header=head.raw,
+        layers=head.layers,
+        index=rest.index,
+        trailer=rest.trailer,
+        fingerprinted=sealed,
+        proven=proven,
+        room=min(rest.index_at, place.size) - head.fields.header_len if head.fields.nbytes else 0,
+    )
+    found.parts += _header_parts(head, rest, raw, error, proven=proven)
+    note = _index_parts(found, rest, older)
+    found.parts += _trailer_parts(found, rest, note)
+    found.overhead = len(head.raw) + rest.index_len + len(rest.raw_trailer)
+    return found
+
+
+def _part(name: str, status: PartStatus, at: int, length: int, message: str = "") -> PartReport:
+    return PartReport(name=name, status=status, position=at, length=length, message=message)
+
+
+def _header_parts(head: _Head, rest: _Rest, raw: bytes, error: str, *, proven: bool) -> list[PartReport]:
+    """Return the findings about the header and the fixed metalayers."""
+    record = rest.record
+    if raw != head.raw:
+        truth = head.raw
+    elif (
+        record is not None and rest.says_fingerprint and (proven or _masked(head, record.header) == _masked(head, raw))
+    ):
+        truth = record.header
+    else:
+        truth = raw
+    fields, layers = _differences(head, raw, truth)
+    broken = raw != head.raw and _masked(head, raw) != _masked(head, head.raw)
+    status: PartStatus
+    message = error
+    if broken or error:
+        status = "damaged"
+        message = error or f"not as its commit wrote it: {', '.join(fields)}"
+        if error and fields:
+            message += f"; not as its commit wrote it: {', '.join(fields)}"
+    elif fields:
+        status = "changed"
+        message = f"changed since its commit, by another writer or by damage: {', '.join(fields)}"
+    elif not rest.says_fingerprint and not rest.type_is_damaged:
+        status = "not sealed" if not rest.trailer_error else "in doubt"
+    else:
+        status = "sound" if proven or record is not None else "in doubt"
+    parts = [_part("header", status, 0, len(head.raw), message)]
+    for name, (at, length) in head.layers.items():
+        if name in layers:
+            text = "changed since its commit, by another writer or by damage"
+            parts.append(_part(f"metalayer {name!r}", "changed", at, length, text))
+        else:
+            of_layer: PartStatus = "sound" if status in ("changed", "damaged") and proven else status
+            parts.append(_part(f"metalayer {name!r}", of_layer, at, length))
+    return parts
+
+
+def _masked(head: _Head, raw: bytes) -> bytes:
+    if len(raw) != len(head.raw):
+        return raw
+    return masked_header(raw, head.layers)
+
+
+def _differences(head: _Head, raw: bytes, truth: bytes) -> tuple[list[str], set[str]]:
+    """Return the fields, and the metalayers, in which two headers differ."""
+    if raw == truth:
+        return [], set()
+    if len(raw) != len(truth):
+        return ["header_len"], set()
+    layers = {name for name, (at, n) in head.layers.items() if raw[at : at + n] != truth[at : at + n]}
+    ends = [start for start, _ in _FIELDS[1:]] + [FIXED_LEN]
+    fields = [name for (start, name), end in zip(_FIELDS, ends, strict=True) if raw[start:end] != truth[start:end]]
+    names, other = bytearray(raw[FIXED_LEN:]), bytearray(truth[FIXED_LEN:])
+    for at, n in head.layers.values():
+        names[at - FIXED_LEN : at - FIXED_LEN + n] = other[at - FIXED_LEN : at - FIXED_LEN + n] = bytes(n)
+    if names != other:
+        fields.append("table of metalayers")
+    return fields, layers
+
+
+def _index_parts(found: Anatomy, rest: _Rest, older: Loaded | None) -> str:
+    """Add the findings about the index, and about what to look at instead of it."""
+    note = ""
+    if older is not None:
+        note = (
+            f"the newest commit that is whole, but for its chunks, has {len(older.index)} chunks"
+            f" and ends at byte {older.header.frame_len}"
+        )
+    if found.header is None or not found.header.nbytes:
+        return note
+    status: PartStatus
+    if rest.index_error:
+        status, message = "damaged", f"{rest.index_error}; {note}".removesuffix("; ")
+        if older is not None:
+            found.index, found.index_is_old, found.header = older.index, True, older.header
+            found.room = older.header.cbytes
+            found.fingerprinted = True
+        length = 0
+    else:
+        status, message, length = _status_of(found, rest), "", rest.index_len
+    found.parts.append(_part("index chunk", status, rest.index_at, length, message))
+    return note
+
+
+def _status_of(found: Anatomy, rest: _Rest) -> PartStatus:
+    """Return what is known of index and trailer that can be read."""
+    if found.proven:
+        return "sound"
+    if found.fingerprinted or rest.trailer_error:
+        return "in doubt"
+    return "not sealed"
+
+
+def _trailer_parts(found: Anatomy, rest: _Rest, note: str) -> list[PartReport]:
+    """Return the findings about commit record, trailer, vlmetalayers and fingerprint."""
+    parts = []
+    header = found.header
+    if header is not None and rest.trailer is not None and rest.says_fingerprint:
+        length = record_len(len(found.raw_header))
+        at = rest.trailer_at + len(rest.raw_trailer) - TAIL_LEN - length
+        if rest.record is None:
+            parts.append(_part("commit record", "damaged", at, length, "a frame with a fingerprint has one here"))
+        else:
+            parts.append(_part("commit record", "sound", at, length))
+    trailer = rest.trailer
+    if trailer is None:
+        parts.append(_part("trailer", "damaged", 0, 0, f"{rest.trailer_error}; {note}".removesuffix("; ")))
+        return parts
+    status = _status_of(found, rest)
+    parts.append(_part("trailer", status, rest.trailer_at, len(rest.raw_trailer)))
+    for name, content in trailer.vlmeta.items():
+        problem = _vlmeta_problem(content)
+        at = rest.trailer_at + rest.raw_trailer.find(content)
+        parts.append(_part(f"vlmetalayer {name!r}", "damaged" if problem else status, at, len(content), problem))
+    at = rest.trailer_at + len(rest.raw_trailer) - _TYPE_AT
+    message = ""
+    of_print: PartStatus = status
+    if rest.type_is_damaged:
+        of_print, message = "damaged", f"type {trailer.fingerprint_type}, although it fits as one of type 3"
+    elif rest.says_fingerprint and not found.proven:
+        of_print, message = "damaged", "does not fit header, index chunk and trailer: one of them is damaged"
+    parts.append(_part("fingerprint", of_print, at, _TYPE_AT, message))
+    return parts
+
+
+def _vlmeta_problem(content: bytes) -> str:
+    """Return what is wrong with the chunk of a vlmetalayer."""
+    try:
+        decode_in_pieces(content)
+    except UnsupportedError:
+        return ""
+    except SuperchunkError as error:
+        return f"its chunk cannot be decoded: {error}"
+    return ""
+
+
+def decode_in_pieces(source: Source, *, nthreads: int = 1, itemsize: int = 0) -> None:
+    """Decode a whole chunk, some MiB at a time, and drop the result.
+
+    Raises
+    ------
+    FormatError
+        It is damaged.
+    UnsupportedError
+        It needs a codec or filter that is not built in.
+
+    """
+    info = _engine.describe(source)
+    if info.special:
+        return
+    if info.vlblocks:
+        _engine.read_vlblocks(source, nthreads=nthreads, itemsize=itemsize)
+        return
+    nbytes, step = info.nbytes, max(_PIECE // max(info.blocksize, 1), 1) * max(info.blocksize, 1)
+    for start in range(0, nbytes, step):
+        stop = min(start + step, nbytes)
+        _engine.read([(source, nbytes, start, stop, 0)], nthreads=nthreads, itemsize=itemsize)

@@ -1,0 +1,419 @@
+"""Comparing all chunks of a frame with their seals, some thousand at a time.
+
+The engine hashes, in parallel; Python sees lists of numbers, and single chunks only if
+something is wrong with them. An index may be hostile: chunks that overlap are not
+hashed again and again, and nothing is kept but five bytes for each chunk.
+
+Source: docs/format/integrity.md, "What a reader concludes"; docs/format/cframe.md,
+"Reading safely".
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from array import array
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from superchunk import _engine
+from superchunk._anatomy import decode_in_pieces
+from superchunk._report import ChunkReport
+from superchunk.exceptions import FormatError, SuperchunkError, UnsupportedError
+from superchunk.frame.index import ENTRY_LEN, special_kind
+from superchunk.frame.integrity import SEAL_LEN, SEAL_MAGIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from superchunk._anatomy import Bytes
+    from superchunk._engine import Source
+    from superchunk._report import PartStatus
+    from superchunk.frame.index import Index
+
+__all__ = ["MOST_LISTED", "ChunkCheck", "ChunkPlaces", "FilePlaces", "FolderPlaces"]
+
+MOST_LISTED: Final = 1000
+"""Chunks of which a report says what is wrong with them."""
+
+_CHUNK_MIN: Final = 32
+_CBYTES_AT: Final = 12
+_SLAB_BYTES: Final = 64 * 2**20
+_SEARCHED: Final = 16 * 2**20
+_SPECIAL, _SOUND, _UNSEALED, _DAMAGED, _DOUBT = range(5)
+_NAMES: Final[dict[int, PartStatus]] = {
+    _SOUND: "sound",
+    _UNSEALED: "not sealed",
+    _DAMAGED: "damaged",
+    _DOUBT: "in doubt",
+}
+# What `_engine.check_seals` answers.
+_FITS, _NONE, _DIFFERS, _HEADER, _BEYOND = range(5)
+
+
+class ChunkPlaces(Protocol):
+    """From entries to sources."""
+
+    apart: bool
+    """Whether chunks stand in files of their own."""
+    most: int
+    """The largest entry."""
+    room: int
+    """Bytes of all chunks together, about."""
+
+    def source(self, entry: int, limit: int | None) -> Source:
+        """Return where the chunk with `entry` is, of at most `limit` bytes."""
+        ...
+
+    def read(self, entry: int, nbytes: int) -> bytes:
+        """Return the first bytes of a chunk and of what follows it."""
+        ...
+
+    def position(self, entry: int) -> int:
+        """Return what a report calls the chunk's position."""
+        ...
+
+
+class FilePlaces:
+    """The chunks of a contiguous frame."""
+
+    apart = False
+
+    def __init__(self, place: Bytes, header_len: int, room: int) -> None:
+        """Take where the frame is, and the bytes of its header and its data section."""
+        self._source, self._read, self._base = place.source, place.read, header_len
+        self.room, self.most = room, room - _CHUNK_MIN
+
+    def source(self, entry: int, limit: int | None) -> Source:
+        """Return where the chunk with `entry` is."""
+        room = self.room - entry
+        return self._source(self._base + entry, room if limit is None else min(limit, room))
+
+    def read(self, entry: int, nbytes: int) -> bytes:
+        """Return the first bytes of a chunk and of what follows it."""
+        return self._read(min(nbytes, self.room - entry), self._base + entry)
+
+    def position(self, entry: int) -> int:
+        """Return the chunk's first byte, counted from the frame's."""
+        return self._base + entry
+
+
+class FolderPlaces:
+    """The chunks of a sparse frame, one file each."""
+
+    apart = True
+    most = 2**32 - 1
+
+    def __init__(self, folder: str) -> None:
+        """Take the directory."""
+        self._folder = folder
+        with os.scandir(folder) as names:
+            self.room = sum(name.stat(follow_symlinks=False).st_size for name in names if name.name.endswith(".chunk"))
+
+    def source(self, entry: int, limit: int | None) -> Source:
+        """Return where the chunk with `entry` is."""
+        del limit
+        return (f"{self._folder}/{entry:08X}.chunk", 0, 2**63 - 1)
+
+    def read(self, entry: int, nbytes: int) -> bytes:
+        """Return the first bytes of the chunk's file."""
+        fd = os.open(f"{self._folder}/{entry:08X}.chunk", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.pread(fd, nbytes, 0)
+        finally:
+            os.close(fd)
+
+    def position(self, entry: int) -> int:
+        """Return the number of the chunk's file."""
+        return entry
+
+
+class ChunkCheck:
+    """The check of all chunks of one frame."""
+
+    def __init__(
+        self,
+        index: Index,
+        places: ChunkPlaces,
+        *,
+        chunksize: int,
+        nbytes: int,
+        sealed: bool,
+        doubtful: bool,
+        decode: bool,
+        nthreads: int,
+        itemsize: int,
+        progress: Callable[[int, int], object] | None,
+    ) -> None:
+        """Take what the frame says.
+
+        Parameters
+        ----------
+        index, places
+            Its entries, and where they lead.
+        chunksize, nbytes
+            As in its header.
+        sealed
+            It has a fingerprint, so a seal that differs is damage.
+        doubtful
+            It is not known whether it has one.
+        decode
+            Decode the chunks, too.
+        nthreads, itemsize
+            For the engine.
+        progress
+            Called with the bytes of chunks done and those in all, about.
+
+        """
+        self._index, self._places = index, places
+        self._chunksize, self._nbytes = chunksize, nbytes
+        self._sealed, self._doubtful, self._decode = sealed, doubtful, decode
+        self._nthreads, self._itemsize, self._progress = nthreads, itemsize, progress
+        self.counts = [0] * 5
+        self.index_problem = ""
+        """What is wrong with the index, as its chunks show."""
+        self.damaged: list[ChunkReport] = []
+        self.unsealed: list[ChunkReport] = []
+        self.stored = 0
+        """Bytes of the chunks and their seals."""
+        self._lengths = array("I")
+        self._statuses = bytearray()
+        self._total = 0
+        self._end = 0
+        self._ordered = True
+        self._done = 0
+
+    def run(self) -> None:
+        """Check them all.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read.
+
+        """
+        repeated = self._index.repeated_entry
+        nchunks = len(self._index)
+        if repeated is not None and (repeated < 0 or nchunks > 1):
+            self._all_the_same(repeated, nchunks)
+            return
+        step = max(min(_SLAB_BYTES * nchunks // max(self._places.room, 1), 4096), 16)
+        for start in range(0, nchunks, step):
+            try:
+                entries = self._index.slice(start, min(start + step, nchunks)).tolist()
+            except SuperchunkError as error:
+                self._index_is_bad(str(error), nchunks - start)
+                return
+            if self._done > 4 * self._places.room + _SLAB_BYTES:
+                self._index_is_bad("its chunks overlap, so that not all were looked at", nchunks - start)
+                return
+            self._slab(start, entries)
+            if self._progress is not None:
+                self._progress(min(self._done, self._places.room), self._places.room)
+        if self._chunksize == 0 and self._total != self._nbytes and not self.counts[_DAMAGED]:
+            self.index_problem = f"the chunks hold {self._total} bytes, and the header says {self._nbytes}"
+        if not self._ordered:
+            self._find_overlaps()
+
+    def by_name(self) -> dict[str, int]:
+        """Return how many chunks have which status."""
+        return {"special": self.counts[_SPECIAL]} | {name: self.counts[n] for n, name in _NAMES.items()}
+
+    def _index_is_bad(self, why: str, rest: int) -> None:
+        self.index_problem = why
+        self.counts[_DOUBT] += rest
+
+    def _all_the_same(self, entry: int, nchunks: int) -> None:
+        """Look at an index that is one entry, repeated."""
+        if entry >= 0:
+            self._index_is_bad(f"all {nchunks} chunks are at one place, {entry}", nchunks)
+            return
+        try:
+            special_kind(entry, 0)
+        except FormatError as error:
+            self._index_is_bad(str(error), nchunks)
+            return
+        if self._chunksize == 0 and nchunks > 1:
+            self._index_is_bad("special entries, although the sizes of chunks vary", nchunks)
+            return
+        self.counts[_SPECIAL] = nchunks
+
+    def _slab(self, start: int, entries: list[int]) -> None:
+        numbers: Sequence[int] = range(start, start + len(entries))
+        if min(entries) < 0 or max(entries) > self._places.most:
+            numbers, entries = self._without_specials(start, entries)
+            if not entries:
+                return
+        found = self._compare(entries)
+        statuses = [status for status, _ in found]
+        lengths = [cbytes for _, cbytes in found]
+        if statuses.count(_FITS) == len(statuses):
+            states = [_SOUND] * len(statuses)
+        else:
+            states = list(map(self._judge, numbers, entries, found))
+        self._check_sizes(numbers, entries, statuses, states)
+        if self._decode:
+            self._decode_all(numbers, entries, states)
+        self._lengths.extend(lengths)
+        self._statuses += bytes(states)
+        for state in set(states):
+            self.counts[state] += states.count(state)
+        sealed = statuses.count(_FITS) + statuses.count(_DIFFERS)
+        self.stored += sum(lengths) + SEAL_LEN * sealed
+        ends = [entry + 1 for entry in entries] if self._places.apart else list(map(operator.add, entries, lengths))
+        self._ordered = self._ordered and entries[0] >= self._end and all(map(operator.le, ends, entries[1:]))
+        self._end = ends[-1]
+
+    def _compare(self, entries: list[int]) -> list[tuple[int, int]]:
+        """Return what the engine says of the chunks' seals."""
+        source = self._places.source
+        if self._places.apart:
+            found = _engine.check_seals([source(entry, None) for entry in entries], self._nthreads)
+            self._done += sum(cbytes for _, cbytes in found)
+            return found
+        limits = self._limits(entries)
+        found = _engine.check_seals(list(map(source, entries, limits)), self._nthreads)
+        self._done += sum(cbytes for _, cbytes in found)
+        for n, (status, cbytes) in enumerate(found):
+            if status >= _HEADER and self._done <= 4 * self._places.room:
+                found[n] = again = _engine.check_seals([source(entries[n], None)])[0]
+                self._done += max(again[1] - cbytes, 0)
+        return found
+
+    def _without_specials(self, start: int, entries: list[int]) -> tuple[list[int], list[int]]:
+        """Return numbers and entries of the stored chunks, after a look at the others."""
+        numbers, stored = [], []
+        for number, entry in enumerate(entries, start):
+            state = _SPECIAL
+            if 0 <= entry <= self._places.most:
+                numbers.append(number)
+                stored.append(entry)
+                continue
+            if entry > self._places.most:
+                state = _DAMAGED
+                self._bad(number, entry, f"its index entry leads beyond the data section, to {entry}")
+            else:
+                try:
+                    special_kind(entry, number)
+                except FormatError as error:
+                    state = _DAMAGED
+                    self._bad(number, entry, str(error))
+            self.counts[state] += 1
+        return numbers, stored
+
+    def _limits(self, entries: list[int]) -> list[int]:
+        """Return how far each chunk can reach: to the next one, or to the end."""
+        room = self._places.room
+        if all(map(operator.lt, entries, entries[1:])):
+            return [*map(operator.sub, entries[1:], entries), room - entries[-1]]
+        order = sorted(set(entries))
+        after = dict(zip(order, [*order[1:], room], strict=True))
+        return [after[entry] - entry for entry in entries]
+
+    def _judge(self, number: int, entry: int, answer: tuple[int, int]) -> int:
+        """Return the state of one chunk."""
+        status, cbytes = answer
+        state, reason = _UNSEALED, ""
+        if status == _FITS:
+            state = _SOUND
+        elif status == _HEADER:
+            state, reason = _DAMAGED, "its header breaks the format, or there are no bytes to read"
+        elif status == _BEYOND:
+            state, reason = _DAMAGED, f"its header says {cbytes} bytes, which reach beyond the data"
+        elif status == _DIFFERS and self._sealed:
+            state, reason = _DAMAGED, "its bytes are not those that were sealed"
+        elif status == _DIFFERS and self._doubtful:
+            state, reason = _DOUBT, "its seal is of other bytes, and the trailer cannot be read"
+        elif status == _NONE and self._sealed and len(self.unsealed) < MOST_LISTED:
+            reason = self._damage_behind_no_seal(entry, cbytes)
+            state = _DAMAGED if reason else _UNSEALED
+            if not reason:
+                self.unsealed.append(self._report(number, entry, _UNSEALED, "no seal behind it"))
+        if reason:
+            self._bad(number, entry, reason, state)
+        return state
+
+    def _damage_behind_no_seal(self, entry: int, cbytes: int) -> str:
+        """Return why a chunk without a seal is damaged, if its seal can be found after all."""
+        whole = self._places.read(entry, _SEARCHED)
+        seal = whole[cbytes : cbytes + SEAL_LEN]
+        if len(seal) == SEAL_LEN and seal[8:] == _engine.hash64([whole[:cbytes]]).to_bytes(8, "little"):
+            return "the mark of its seal is damaged"
+        at = whole.find(SEAL_MAGIC, _CHUNK_MIN)
+        for _ in range(8):
+            if at < 0:
+                break
+            size = at.to_bytes(4, "little")
+            digest = _engine.hash64([whole[:_CBYTES_AT], size, whole[_CBYTES_AT + 4 : at]])
+            if whole[at + 8 : at + SEAL_LEN] == digest.to_bytes(8, "little"):
+                return f"its header says {cbytes} bytes, and its seal stands behind {at}"
+            at = whole.find(SEAL_MAGIC, at + 1)
+        return ""
+
+    def _check_sizes(self, numbers: Sequence[int], entries: list[int], statuses: list[int], states: list[int]) -> None:
+        """Compare the uncompressed sizes of chunks with what the frame says."""
+        readable = [n for n, status in enumerate(statuses) if status < _HEADER]
+        sizes = _engine.sizes([self._places.source(entries[n], None) for n in readable])
+        if self._chunksize == 0:
+            self._total += sum(nbytes for nbytes, _ in sizes)
+            return
+        if {nbytes for nbytes, _ in sizes} == {self._chunksize} and numbers[-1] < len(self._index) - 1:
+            return
+        last = len(self._index) - 1
+        for n, (nbytes, _) in zip(readable, sizes, strict=True):
+            wanted = self._chunksize if numbers[n] < last else self._nbytes - last * self._chunksize
+            if nbytes != wanted and states[n] != _DAMAGED:
+                states[n] = _DAMAGED
+                self._bad(numbers[n], entries[n], f"its header says {nbytes} bytes of data, and the frame {wanted}")
+
+    def _decode_all(self, numbers: Sequence[int], entries: list[int], states: list[int]) -> None:
+        for n, state in enumerate(states):
+            if state == _DAMAGED:
+                continue
+            try:
+                source = self._places.source(entries[n], None)
+                decode_in_pieces(source, nthreads=self._nthreads, itemsize=self._itemsize)
+            except UnsupportedError:
+                continue
+            except SuperchunkError as error:
+                states[n] = _DAMAGED
+                self._bad(numbers[n], entries[n], f"it cannot be decoded: {error}")
+
+    def _find_overlaps(self) -> None:
+        """Name chunks that share bytes."""
+        if self._places.apart:
+            lengths = np.ones(len(self._lengths), dtype=np.int64)
+        else:
+            lengths = np.frombuffer(self._lengths, dtype=np.uint32).astype(np.int64)
+        entries = np.frombuffer(self._index.slice(0, len(self._index)), dtype=np.int64)
+        numbers = np.flatnonzero((entries >= 0) & (entries <= self._places.most))
+        whole = np.frombuffer(self._statuses, dtype=np.uint8) != _DAMAGED  # the size of others may be wrong
+        numbers, lengths, places = numbers[whole], lengths[whole], np.flatnonzero(whole)
+        starts = entries[numbers]
+        order = np.argsort(starts, kind="stable")
+        ends = np.maximum.accumulate((starts + lengths)[order])
+        late = np.flatnonzero(starts[order][1:] < ends[:-1])
+        for at in late.tolist():
+            for one in (order[at], order[at + 1]):
+                self._overlaps(int(places[one]), int(numbers[one]), int(starts[one]))
+        if len(late):
+            first = int(numbers[order[late[0] + 1]])
+            self.index_problem = f"{len(late)} chunks share bytes with others, the first is chunk {first}"
+
+    def _overlaps(self, at: int, number: int, entry: int) -> None:
+        state = self._statuses[at]
+        if state in (_DAMAGED, _DOUBT):
+            return
+        self._statuses[at] = _DOUBT
+        self.counts[state] -= 1
+        self.counts[_DOUBT] += 1
+        self._bad(number, entry, "it shares its bytes with another one", _DOUBT)
+
+    def _bad(self, number: int, entry: int, reason: str, state: int = _DAMAGED) -> None:
+        if len(self.damaged) < MOST_LISTED:
+            self.damaged.append(self._report(number, entry, state, reason))
+
+    def _report(self, number: int, entry: int, state: int, reason: str) -> ChunkReport:
+        position = self._places.position(entry) if entry >= 0 else ENTRY_LEN * number
+        return ChunkReport(nchunk=number, status=_NAMES[state], position=position, reason=reason)

@@ -1,0 +1,237 @@
+"""`verify`: finding out whether every byte of a frame is as it was written.
+
+Every part is looked at for itself; nothing that is damaged ends the search. See
+`_anatomy` for the parts, `_chunkcheck` for the chunks, `_report` for the answer.
+
+Source: docs/format/integrity.md.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import TYPE_CHECKING, Final
+
+from superchunk import _engine
+from superchunk._anatomy import Bytes, decode_in_pieces, examine
+from superchunk._chunkcheck import MOST_LISTED, ChunkCheck, FilePlaces, FolderPlaces
+from superchunk._report import ChunkReport, PartReport, VerifyReport
+from superchunk.exceptions import FormatError
+from superchunk.frame.legacy import HEAD_LEN, is_legacy
+from superchunk.params import default_nthreads, local_path
+from superchunk.storage.file import FileBytes
+from superchunk.storage.legacy import open_legacy, read_legacy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from superchunk._anatomy import Anatomy
+    from superchunk._chunkcheck import ChunkPlaces
+    from superchunk._report import FrameStatus
+
+__all__ = ["bytes_of_buffer", "bytes_of_file", "verify"]
+
+SPARSE_INDEX: Final = "chunks.b2frame"
+"""The index file in the directory of a sparse frame."""
+
+
+def verify(
+    urlpath: str | os.PathLike[str] | bytes | bytearray | memoryview,
+    *,
+    offset: int = 0,
+    decode: bool = False,
+    nthreads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> VerifyReport:
+    """Check every part of a frame, and every chunk, against what proves it.
+
+    Nothing is decoded but index and vlmetalayers, unless `decode` is set. What is damaged
+    is listed, and the search goes on. Frames of other writers have no seals: for them
+    it is the structure that is checked.
+
+    Parameters
+    ----------
+    urlpath
+        A file, the directory of a sparse frame, or a whole frame as bytes.
+    offset
+        The frame's first byte.
+    decode
+        Decode each chunk as well, some MiB at a time.
+    nthreads
+        Threads for hashing and decoding; None: as by default.
+    progress
+        Called with the bytes of chunks done and those in all, about.
+
+    Returns
+    -------
+    VerifyReport
+        What was found; its `status` is ``"sound"``, ``"not sealed"`` or ``"damaged"``.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at that path.
+    StorageError
+        It cannot be read.
+    ValueError
+        `offset` or `nthreads` is out of range.
+
+    Examples
+    --------
+    >>> import superchunk
+    >>> raw = superchunk.SChunk(data=b"0123456789" * 100).to_cframe()
+    >>> superchunk.verify(raw).chunks["damaged"]
+    0
+
+    """
+    threads = default_nthreads() if nthreads is None else operator.index(nthreads)
+    if threads < 1 or offset < 0:
+        raise ValueError(f"nthreads, offset: expected at least 1 and 0, got {threads} and {offset}")
+    if isinstance(urlpath, (bytes, bytearray, memoryview)):
+        place = bytes_of_buffer(memoryview(urlpath).cast("B")[offset:])
+        return _verify(place, "<bytes>", offset, None, decode=decode, nthreads=threads, progress=progress)
+    path = local_path(urlpath) or ""
+    folder = path if os.path.isdir(path) else None  # noqa: PTH112 - a str all the way
+    file = FileBytes.open(path if folder is None else os.path.join(folder, SPARSE_INDEX))  # noqa: PTH118 - the same
+    try:
+        place = bytes_of_file(file, offset, sparse=folder is not None)
+        return _verify(place, path, offset, folder, decode=decode, nthreads=threads, progress=progress)
+    finally:
+        file.close()
+
+
+def bytes_of_file(file: FileBytes, start: int, *, sparse: bool = False) -> Bytes:
+    """Return the frame at byte `start` of a file."""
+    return Bytes(
+        lambda nbytes, at: file.pread(nbytes, start + at),
+        max(file.size() - start, 0),
+        lambda at, limit: (file.read_fd, start + at, limit),
+        sparse,
+    )
+
+
+def bytes_of_buffer(raw: memoryview) -> Bytes:
+    """Return the frame in a buffer."""
+    return Bytes(
+        lambda nbytes, at: bytes(raw[at : at + nbytes]),
+        len(raw),
+        lambda at, limit: raw[at : at + limit],
+    )
+
+
+def _verify(
+    place: Bytes,
+    path: str,
+    offset: int,
+    folder: str | None,
+    *,
+    decode: bool,
+    nthreads: int,
+    progress: Callable[[int, int], object] | None,
+) -> VerifyReport:
+    """Return the report about the frame at `place`."""
+    found = examine(place)
+    if found.header is None and is_legacy(place.read(HEAD_LEN, 0)):
+        return _legacy(place, path, offset, decode=decode)
+    header, index = found.header, found.index
+    check = None
+    if header is not None and index is not None:
+        places: ChunkPlaces
+        if folder is None:
+            places = FilePlaces(place, header.header_len, max(min(found.room, place.size - header.header_len), 0))
+        else:
+            places = FolderPlaces(folder)
+        check = ChunkCheck(
+            index,
+            places,
+            chunksize=header.chunksize,
+            nbytes=header.nbytes,
+            sealed=found.fingerprinted,
+            doubtful=found.trailer is None,
+            decode=decode,
+            nthreads=nthreads,
+            itemsize=header.typesize,
+            progress=progress,
+        )
+        check.run()
+        if check.index_problem:
+            _blame_index(found, check.index_problem)
+    frame_len = 0 if header is None else header.frame_len
+    dead = 0
+    if check is not None and folder is None and not found.index_is_old:
+        dead = max(frame_len - found.overhead - check.stored, 0)
+    return VerifyReport(
+        path=path,
+        offset=offset,
+        kind="contiguous" if folder is None else "sparse",
+        status=_overall(found, check),
+        parts=tuple(found.parts),
+        nchunks=0 if index is None else len(index),
+        chunks={} if check is None else check.by_name(),
+        damaged_chunks=() if check is None else tuple(check.damaged),
+        unsealed_chunks=() if check is None else tuple(check.unsealed),
+        nbytes=0 if header is None else header.nbytes,
+        frame_len=frame_len,
+        dead_bytes=dead,
+        bytes_behind=max(place.size - frame_len, 0) if header is not None else 0,
+        decoded=decode,
+    )
+
+
+def _legacy(place: Bytes, path: str, offset: int, *, decode: bool) -> VerifyReport:
+    """Return the report about a frame of an old writer: whether it can be read."""
+    damaged: list[ChunkReport] = []
+    parts = [PartReport(name="header", status="not sealed", position=0, length=0, message="a frame of an old writer")]
+    counts = {"not sealed": 0, "damaged": 0}
+    nbytes = 0
+    try:
+        store = open_legacy(path, offset=offset) if path != "<bytes>" else read_legacy(place.read(place.size, 0))
+        for number in range(0 if store is None else store.nchunks):
+            try:
+                source = store.source(number)  # type: ignore[union-attr]
+                nbytes += _engine.describe(source).nbytes
+                if decode:
+                    decode_in_pieces(source)
+                counts["not sealed"] += 1
+            except FormatError as error:
+                counts["damaged"] += 1
+                if counts["damaged"] <= MOST_LISTED:
+                    damaged.append(ChunkReport(nchunk=number, status="damaged", position=0, reason=str(error)))
+    except FormatError as error:
+        parts = [PartReport(name="header", status="damaged", position=0, length=0, message=str(error))]
+    return VerifyReport(
+        path=path,
+        offset=offset,
+        status="damaged" if damaged or parts[0].status == "damaged" else "not sealed",
+        parts=tuple(parts),
+        nchunks=sum(counts.values()),
+        chunks=counts,
+        damaged_chunks=tuple(damaged),
+        nbytes=nbytes,
+        decoded=decode,
+    )
+
+
+def _blame_index(found: Anatomy, why: str) -> None:
+    """Note what the chunks show about the index."""
+    for n, part in enumerate(found.parts):
+        if part.name == "index chunk":
+            found.parts[n] = PartReport(
+                name=part.name,
+                status="damaged",
+                position=part.position,
+                length=part.length,
+                message="; ".join(filter(None, (part.message, why))),
+            )
+
+
+def _overall(found: Anatomy, check: ChunkCheck | None) -> FrameStatus:
+    """Return the worst of all."""
+    statuses = {part.status for part in found.parts}
+    if check is not None:
+        statuses |= {report.status for report in check.damaged}
+        if check.by_name()["not sealed"]:
+            statuses.add("not sealed")
+    if statuses & {"damaged", "in doubt"}:
+        return "damaged"
+    return "not sealed" if statuses & {"not sealed", "changed"} else "sound"

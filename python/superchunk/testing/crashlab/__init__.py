@@ -1,0 +1,42 @@
+"""The crash laboratory: every state that a killed process or a loss of power may leave.
+
+::
+
+    steps  ── session ── recorder            what is done, and every call that changed the disk
+                  │
+              Recording ── losses            operations and marks; what a crash leaves of them
+                  │           │
+               judge ────── shelf            each such disk made real, opened, compared
+                  │
+             laboratory                      many workloads; a report
+
+``python -m superchunk.testing.crashlab --states 1000000`` tries that many. What is found in
+a state is judged by what the library promised until then: never other content, never a
+committed state that cannot be had.
+"""
+
+from superchunk.testing.crashlab.judge import Examination, Failure, Mark, Recording, Tally
+from superchunk.testing.crashlab.laboratory import Report, examine, run, shrunk
+from superchunk.testing.crashlab.recorder import Recorder, recording
+from superchunk.testing.crashlab.session import Session, Step, Way
+from superchunk.testing.crashlab.workloads import SHORT, Workload, drawn
+
+__all__ = [
+    "SHORT",
+    "Examination",
+    "Failure",
+    "Mark",
+    "Recorder",
+    "Recording",
+    "Report",
+    "Session",
+    "Step",
+    "Tally",
+    "Way",
+    "Workload",
+    "drawn",
+    "examine",
+    "recording",
+    "run",
+    "shrunk",
+]

@@ -1,0 +1,77 @@
+"""What a user finds in a frame: all that can be read, as one value that can be compared."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import superchunk
+from superchunk._handle import Handle
+from superchunk.schunk import SChunk
+from superchunk.storage.frames import FrameStore
+
+if TYPE_CHECKING:
+    from superchunk.storage.base import FrameSettings
+
+__all__ = ["Content", "content_of", "observe"]
+
+_FRONT_DOOR_RECOVERS = "recover" in inspect.signature(superchunk.open).parameters
+_ONE_THREAD = superchunk.DParams(nthreads=1)
+
+
+class Content(NamedTuple):
+    """Everything in a frame."""
+
+    chunks: tuple[bytes, ...]
+    """The content of each chunk."""
+    vlmeta: tuple[tuple[str, bytes], ...]
+    """The variable metalayers by name."""
+    meta: tuple[tuple[str, bytes], ...]
+    """The fixed metalayers by name."""
+    nbytes: int
+    chunksize: int
+    settings: FrameSettings
+    """What is recorded for new chunks."""
+
+
+def content_of(schunk: SChunk) -> Content:
+    """Return what is in an open super-chunk."""
+    vlmeta, meta = schunk.vlmeta, schunk.meta
+    return Content(
+        tuple(schunk.decompress_chunk(nchunk) or b"" for nchunk in range(schunk.nchunks)),
+        tuple((name, vlmeta.raw(name)) for name in sorted(vlmeta)),
+        tuple((name, meta.raw(name)) for name in sorted(meta)),
+        schunk.nbytes,
+        schunk.chunksize,
+        schunk._handle.opened().settings,  # noqa: SLF001 - a handle's cparams are its own, not the frame's
+    )
+
+
+def observe(path: str, *, recover: bool = False) -> Content | None:
+    """Return what is in the frame at `path`, None if nothing is there.
+
+    Parameters
+    ----------
+    path
+        A file, or the directory of a sparse frame.
+    recover
+        Take the newest intact commit if the present state is damaged.
+
+    Raises
+    ------
+    SuperchunkError
+        It cannot be read; everything else is a fault of the library.
+
+    """
+    if not os.path.lexists(path):
+        return None
+    if not recover:
+        schunk = superchunk.open(path, dparams=_ONE_THREAD)
+    elif _FRONT_DOOR_RECOVERS:
+        schunk = superchunk.open(path, dparams=_ONE_THREAD, recover=True)
+    else:
+        handle = Handle(FrameStore.open(path, recover=True), mode="r", urlpath=path, contiguous=True)
+        schunk = SChunk._of_handle(handle, None, _ONE_THREAD)  # noqa: SLF001 - what `open` does
+    with schunk:
+        return content_of(schunk)
