@@ -104,7 +104,6 @@ def test_the_fields_of_a_storage_can_be_passed_on_as_keywords(tmp_path: Path) ->
         {"initial_mapping_size": 100, "urlpath": "x", "mmap_mode": "r"},
         {"locking": True},
         {"locking": True, "urlpath": "x", "mmap_mode": "r"},
-        {"contiguous": False, "urlpath": "x"},
         {"mode": "r", "urlpath": "absent"},
         {"mmap_mode": "r+", "urlpath": "absent"},
         {"mmap_mode": "c", "urlpath": "absent"},

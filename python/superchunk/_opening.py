@@ -203,7 +203,7 @@ def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOpt
     try:
         return FrameStore.open(path, offset=offset, writable=writable, **how)
     except FormatError:
-        legacy = open_legacy(path, offset=offset)
+        legacy = None if is_folder(path) else open_legacy(path, offset=offset)
         if legacy is None:
             raise
     if writable:
