@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.frame.integrity import SEAL_LEN, record_len
+from superchunk.frame.trailer import TAIL_LEN
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.loading import parse_frame
 
@@ -51,9 +52,11 @@ def live_ranges(raw: bytes) -> list[Range]:
     trailer_at = header.frame_len - loaded.trailer_len
     if header.nbytes:
         add(header.header_len + header.cbytes, loaded.index_len, "index chunk")
-        length = record_len(header.header_len)
-        add(trailer_at - length, length, "commit record")
-    add(trailer_at, loaded.trailer_len - 17, "trailer")
+    length = record_len(header.header_len)
+    record_at = header.frame_len - TAIL_LEN - length
+    add(trailer_at, record_at - trailer_at, "trailer")
+    add(record_at, length, "commit record")
+    add(record_at + length, TAIL_LEN - 17, "trailer")
     add(header.frame_len - 17, 17, "fingerprint")
     return sorted(ranges, key=lambda part: part.start)
 

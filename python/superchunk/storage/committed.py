@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
-from superchunk.frame.metalayers import write_metalayers
+from superchunk.frame.metalayers import read_metalayers, write_metalayers
 from superchunk.frame.trailer import Trailer, with_record
 from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import settings_of
@@ -44,15 +44,21 @@ _CHUNK_HEADER_LEN = 32
 
 
 def empty_frame(
-    settings: FrameSettings, chunksize: int, meta: Mapping[str, bytes], *, vlblocks: bool, sparse: bool = False
+    settings: FrameSettings,
+    chunksize: int,
+    meta: Mapping[str, bytes],
+    *,
+    vlblocks: bool,
+    seal: bool,
+    sparse: bool = False,
 ) -> bytes:
     """Return a whole frame without chunks."""
     block = write_metalayers(meta)
-    trailer = Trailer().to_bytes()
     header_len = FIXED_LEN + len(block)
+    trailer = Trailer(fingerprint_type=FINGERPRINT_TYPE if seal else 0).to_bytes()
     header = FrameHeader(
         header_len=header_len,
-        frame_len=header_len + len(trailer),
+        frame_len=header_len + len(trailer) + (record_len(header_len) if seal else 0),
         nbytes=0,
         cbytes=0,
         chunksize=chunksize,
@@ -62,7 +68,21 @@ def empty_frame(
         sparse=sparse,
         **asdict(settings),
     )
-    return header.to_bytes() + block + trailer
+    raw = header.to_bytes() + block
+    return raw + (_with_proof(raw, read_metalayers(raw), None, trailer, CommitRecord(raw, 0)) if seal else trailer)
+
+
+def _with_proof(
+    header: bytes,
+    layers: Mapping[str, tuple[int, int]],
+    index_chunk: Source | None,
+    trailer: bytes,
+    record: CommitRecord,
+) -> bytes:
+    """Return `trailer`, of fingerprint type 3, with a commit record and its fingerprint."""
+    whole = with_record(trailer, record.to_bytes())
+    parts = [] if index_chunk is None else [index_chunk]
+    return whole[:-FINGERPRINT_LEN] + fingerprint(header, layers, parts, whole)
 
 
 class CommittedFrame(MutableChunkTable):
@@ -259,10 +279,6 @@ class CommittedFrame(MutableChunkTable):
         if not self._dirty and not self._depth:
             self.refresh()
 
-    def mark_changed(self) -> None:
-        """Have the next commit write the frame, even if nothing is changed until then."""
-        self._dirty = True
-
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""
         if settings != self.settings:
@@ -379,10 +395,8 @@ class CommittedFrame(MutableChunkTable):
         plain = self._plain_trailer()
         if not self.sealing:
             return plain
-        record = CommitRecord(header, settled, sealed_from, pending).to_bytes()
-        trailer = with_record(plain, record)
-        parts = [] if index_chunk is None else [index_chunk]
-        return trailer[:-FINGERPRINT_LEN] + fingerprint(header, self._layers, parts, trailer)
+        record = CommitRecord(header, settled, sealed_from, pending)
+        return _with_proof(header, self._layers, index_chunk, plain, record)
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

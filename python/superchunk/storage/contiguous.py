@@ -114,7 +114,7 @@ class ContiguousState(FollowedFile):
             The system refuses.
 
         """
-        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks)
+        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, seal=seal)
         final = os.path.realpath(path)
         refuse_if_written(final, path)
         try:
@@ -132,7 +132,6 @@ class ContiguousState(FollowedFile):
             file.close()
             remove_file(file.path)
             raise
-        state.mark_changed()  # the first commit writes it again, with its fingerprint
         registry.enter((*file.identity(), 0), state)
         return state
 
@@ -347,7 +346,8 @@ class ContiguousState(FollowedFile):
     def _empty_parts(self) -> tuple[bytes, bytes]:
         frame_len = len(self._raw_header) + self._next_trailer_len()
         raw = self._header(frame_len=frame_len, cbytes=0)
-        return raw, self._next_trailer(raw, None, settled=frame_len, sealed_from=0)
+        settled = frame_len if self._durable and not self.start else 0
+        return raw, self._next_trailer(raw, None, settled=settled, sealed_from=0)
 
     def _became_empty(self, raw: bytes, trailer: bytes) -> None:
         self._became(raw, len(raw) + len(trailer), len(trailer))
