@@ -23,6 +23,7 @@ from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # no
 from superchunk._opening import remove_urlpath
 from superchunk._repair import RepairedChunk, RepairReport, repair
 from superchunk._report import ChunkReport, PartReport, VerifyReport
+from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
 from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
@@ -134,6 +135,7 @@ __all__ = [
     "SChunk",
     "SpecialValue",
     "SplitMode",
+    "StagedChunk",
     "Storage",
     "StorageError",
     "SuperchunkError",
@@ -178,6 +180,7 @@ __all__ = [
     "set_compressor",
     "set_nthreads",
     "set_releasegil",
+    "stage_chunk",
     "storage_dflts",
     "ucodecs_registry",
     "ufilters_registry",

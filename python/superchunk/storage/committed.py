@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import warnings
 from abc import abstractmethod
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,7 +31,7 @@ from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from superchunk._engine import Source
     from superchunk.params import SyncLevel
@@ -177,6 +177,16 @@ class CommittedFrame(MutableChunkTable):
     @abstractmethod
     def settled_place(self) -> Any:  # noqa: ANN401 - a function, see Snapshot
         """Return `place` for the chunks as they are, whatever is changed later."""
+
+    def shaken(self, version: int) -> bool:
+        """Return whether chunks read since `version` may be of more than one state."""
+        return self.version != version
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Keep the present state as it is while the block reads."""
+        with self.lock:
+            yield
 
     # The committed state.
 

@@ -39,6 +39,7 @@ from superchunk.storage import registry
 from superchunk.storage.committed import empty_frame
 from superchunk.storage.copying import copy_chunks
 from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
+from superchunk.storage.folder import is_folder, open_folder, take_name
 from superchunk.storage.followed import FollowedFile
 from superchunk.storage.loading import PROBE_LEN
 from superchunk.storage.locks import WriterLock
@@ -66,9 +67,9 @@ def aside_of(path: str) -> str:
 
 
 def refuse_if_written(final: str, path: str) -> None:
-    """Raise LockedError if another process is writing the frame file `final`."""
+    """Raise LockedError if another process is writing the frame `final`, a file or a directory."""
     try:
-        file = FileBytes.open(final)
+        file = FileBytes(final, open_folder(final)) if is_folder(final) else FileBytes.open(final)
     except (OSError, SuperchunkError):
         return
     lock = WriterLock()
@@ -453,7 +454,7 @@ class ContiguousState(FollowedFile):
         if os.path.lexists(name) and self.sync_level != "never":
             self.file.sync()
             self.fresh = False
-        replace_file(self.file.path, name)
+        take_name(self.file.path, name)
         self.file.path = name
         self.unpublished = None
         self._new_name = True
