@@ -144,13 +144,17 @@ class FrameStore(TableView):
         name = os.fspath(path)
         layout: type[ContiguousState | SparseState] = ContiguousState if contiguous else SparseState
         state = layout.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
-        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=_sidecar(name) if locking else None)
-        if publish:
-            try:
+        sidecar = LockSidecar(name, sparse=not contiguous) if locking else None
+        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=sidecar)
+        try:
+            if locking:  # nobody knows of the frame yet, so that nobody can come in between
+                state.disable_writing()
+                state.enable_writing(taking_turns=True)
+            if publish:
                 store.publish()
-            except BaseException:
-                store.discard()
-                raise
+        except BaseException:
+            store.discard()
+            raise
         return store
 
     @classmethod
