@@ -59,12 +59,7 @@ def told(tallies: Sequence[Tally]) -> str:
 
 @pytest.mark.parametrize(
     "workload",
-    [
-        pytest.param(w, marks=pytest.mark.xfail(reason="a metalayer over several sectors is torn by a loss of power"))
-        if w.name == "long header"
-        else w
-        for w in SHORT
-    ],
+    SHORT,
     ids=lambda workload: workload.name,
 )
 def test_short_workload_survives_every_crash(workload: Workload, tmp_path: Path) -> None:
@@ -73,7 +68,6 @@ def test_short_workload_survives_every_crash(workload: Workload, tmp_path: Path)
     assert tallies["kill"].outcomes["present"] == tallies["kill"].tried
 
 
-@pytest.mark.xfail(reason="lost seals and records count as none; nothing stands behind an empty frame")
 def test_drawn_workloads_survive_crashes(tmp_path: Path) -> None:
     report = run(STATES, 0, str(tmp_path))
     print(report)  # noqa: T201 - the number of states tried is asked for
@@ -120,7 +114,6 @@ class Crashes(RuleBasedStateMachine):
             pytest.fail(f"{workload}\n{broken}")
 
 
-@pytest.mark.xfail(reason="lost seals and records count as none; nothing stands behind an empty frame")
 def test_any_steps_survive_crashes(tmp_path: Path) -> None:
     Crashes.root = tmp_path
     # The steps of a failure are made fewer by `shrunk`, which knows that each is a recipe of its own.

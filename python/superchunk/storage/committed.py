@@ -15,14 +15,17 @@ Source: docs/format/cframe.md, "Commits" and "Concurrency"; docs/format/integrit
 from __future__ import annotations
 
 import threading
+import warnings
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
-from superchunk.frame.metalayers import write_metalayers
+from superchunk.frame.metalayers import read_metalayers, write_metalayers
 from superchunk.frame.trailer import Trailer, with_record
 from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import settings_of
@@ -43,15 +46,21 @@ _CHUNK_HEADER_LEN = 32
 
 
 def empty_frame(
-    settings: FrameSettings, chunksize: int, meta: Mapping[str, bytes], *, vlblocks: bool, sparse: bool = False
+    settings: FrameSettings,
+    chunksize: int,
+    meta: Mapping[str, bytes],
+    *,
+    vlblocks: bool,
+    seal: bool,
+    sparse: bool = False,
 ) -> bytes:
     """Return a whole frame without chunks."""
     block = write_metalayers(meta)
-    trailer = Trailer().to_bytes()
     header_len = FIXED_LEN + len(block)
+    trailer = Trailer(fingerprint_type=FINGERPRINT_TYPE if seal else 0).to_bytes()
     header = FrameHeader(
         header_len=header_len,
-        frame_len=header_len + len(trailer),
+        frame_len=header_len + len(trailer) + (record_len(header_len) if seal else 0),
         nbytes=0,
         cbytes=0,
         chunksize=chunksize,
@@ -61,7 +70,21 @@ def empty_frame(
         sparse=sparse,
         **asdict(settings),
     )
-    return header.to_bytes() + block + trailer
+    raw = header.to_bytes() + block
+    return raw + (_with_proof(raw, read_metalayers(raw), None, trailer, CommitRecord(raw, 0)) if seal else trailer)
+
+
+def _with_proof(
+    header: bytes,
+    layers: Mapping[str, tuple[int, int]],
+    index_chunk: Source | None,
+    trailer: bytes,
+    record: CommitRecord,
+) -> bytes:
+    """Return `trailer`, of fingerprint type 3, with a commit record and its fingerprint."""
+    whole = with_record(trailer, record.to_bytes())
+    parts = [] if index_chunk is None else [index_chunk]
+    return whole[:-FINGERPRINT_LEN] + fingerprint(header, layers, parts, whole)
 
 
 class CommittedFrame(MutableChunkTable):
@@ -187,6 +210,7 @@ class CommittedFrame(MutableChunkTable):
         """Take the present state for the committed one."""
         self._committed_header = self._raw_header
         self._committed_vlmeta = self.vlmeta
+        self._committed_nchunks = len(self.index)
         self._index_changed = self._dirty = False
         self._written = 0
 
@@ -247,10 +271,6 @@ class CommittedFrame(MutableChunkTable):
         """Before a change: come to terms with what another process did."""
         if not self._dirty and not self._depth:
             self.refresh()
-
-    def mark_changed(self) -> None:
-        """Have the next commit write the frame, even if nothing is changed until then."""
-        self._dirty = True
 
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""
@@ -324,6 +344,23 @@ class CommittedFrame(MutableChunkTable):
     def _committed(self) -> None:
         """Tidy up behind a commit."""
 
+    def give_up(self, why: SuperchunkError) -> None:
+        """Come back to the committed state, and warn of what is lost, because `why`."""
+        with self.lock:
+            if not self._dirty:
+                return
+            now, kept = len(self.index), self._committed_nchunks
+            self._dirty = False
+            self._depth = 0
+            with suppress(SuperchunkError):
+                self.refresh(force=True)
+        warnings.warn(
+            f"{self.path}: changes that waited for their commit are lost ({now} chunks, of which the file has"
+            f" {kept}): {why}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
     def commit_if_idle(self) -> None:
         """Commit what waits, unless somebody is changing the frame right now."""
         if self._dirty and self.lock.acquire(blocking=False):
@@ -368,10 +405,8 @@ class CommittedFrame(MutableChunkTable):
         plain = self._plain_trailer()
         if not self.sealing:
             return plain
-        record = CommitRecord(header, settled, sealed_from, pending).to_bytes()
-        trailer = with_record(plain, record)
-        parts = [] if index_chunk is None else [index_chunk]
-        return trailer[:-FINGERPRINT_LEN] + fingerprint(header, self._layers, parts, trailer)
+        record = CommitRecord(header, settled, sealed_from, pending)
+        return _with_proof(header, self._layers, index_chunk, plain, record)
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

@@ -12,7 +12,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TypedDict
 
-from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError
+from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
@@ -45,7 +45,8 @@ class OpenOptions(TypedDict, total=False):
 class FrameStore(TableView):
     """A `ChunkStore` in a frame; made by `create` and `open`.
 
-    A handle that is dropped is closed.
+    A handle that is dropped is closed; if the commit fails then, nobody is left to try again,
+    and a RuntimeWarning tells what is lost.
     """
 
     def __init__(
@@ -210,8 +211,17 @@ class FrameStore(TableView):
 
     def __del__(self) -> None:
         """Close a handle that was dropped."""
-        if getattr(self, "_state", None) is not None:
+        state = getattr(self, "_state", None)
+        if state is None:
+            return
+        try:
             self.close()
+        except SuperchunkError as error:
+            try:
+                if state.writers == 1:
+                    state.give_up(error)
+            finally:
+                self._let_go()
 
     @property
     def _open(self) -> CommittedFrame:
@@ -445,18 +455,17 @@ class FrameStore(TableView):
         Raises
         ------
         StorageError
-            The commit failed; the handle is closed all the same.
+            The commit failed. The handle stays open and keeps what waits, so that one can
+            make room and close it again, or copy it to another place.
 
         """
         if self._state is None:
             return
-        try:
-            state = self._open
-            with state.lock:
-                if self.writable and not state.busy:
-                    state.commit()
-        finally:
-            self._let_go()
+        state = self._open
+        with state.lock:
+            if self.writable and not state.busy:
+                state.commit()
+        self._let_go()
 
     def publish(self) -> None:
         """Commit what waits; a frame made with ``publish=False`` has its name then.
