@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from superchunk import _engine
 from superchunk._chunks import chunk_bytes
 from superchunk._repair_plan import make_plan
-from superchunk._verify import SPARSE_INDEX, bytes_of_file, verify
+from superchunk._verify import SPARSE_INDEX, bytes_of_buffer, bytes_of_file, verify
 from superchunk.exceptions import ArgumentError, StorageError
 from superchunk.params import local_path
 from superchunk.storage.changes import repeated_chunk
@@ -164,9 +164,14 @@ def repair(
     target = path if in_place else os.fspath(output) if output is not None else _beside(path)
     if not in_place and os.path.lexists(target):
         raise StorageError(errno.EEXIST, "exists already, and is not replaced", target)
+    index = path if folder is None else os.path.join(folder, SPARSE_INDEX)  # noqa: PTH118 - the same
+    if folder is not None and not os.path.lexists(index):
+        plan = make_plan(bytes_of_buffer(memoryview(b""))._replace(sparse=True), folder)
+        _write(plan, target, progress)
+        return _report(plan, path, target)
     if not _damaged(path):
         return RepairReport(path=path, output=None, status="nothing to do", notes=("the frame is not damaged",))
-    file = FileBytes.open(path if folder is None else os.path.join(folder, SPARSE_INDEX))  # noqa: PTH118 - the same
+    file = FileBytes.open(index)
     try:
         plan = make_plan(bytes_of_file(file, 0, sparse=folder is not None), folder)
         _write(plan, target, progress)
