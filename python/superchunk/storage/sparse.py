@@ -321,7 +321,8 @@ class SparseState(ChunkFiles):
     def _renumber(self) -> bool:
         """Give files with ids that C-Blosc2 would not open smaller ones; return whether any got one."""
         most = self.live[0] - BELOW_CBYTES
-        if self._ids.following - 1 <= most:
+        repeated = self.index.repeated_entry
+        if self._ids.following - 1 <= most or (repeated is not None and repeated < 0):
             return False
         entries = self.index.slice(0, len(self.index))
         large = [(nchunk, ident) for nchunk, ident in enumerate(entries) if ident > most]
