@@ -93,7 +93,7 @@ class SparseState(ChunkFiles):
             The system refuses.
 
         """
-        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, sparse=True)
+        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, sparse=True, seal=seal)
         final = absolute(path)
         refuse_if_written(final, path)
         aside = aside_of(final)
