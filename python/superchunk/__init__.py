@@ -21,6 +21,7 @@ from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
 from superchunk._cpu import print_versions
 from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
+from superchunk._repair import RepairedChunk, RepairReport, repair
 from superchunk._report import ChunkReport, PartReport, VerifyReport
 from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
@@ -129,6 +130,8 @@ __all__ = [
     "NewerFormatError",
     "PartReport",
     "ReadOnlyError",
+    "RepairReport",
+    "RepairedChunk",
     "SChunk",
     "SpecialValue",
     "SplitMode",
@@ -171,6 +174,7 @@ __all__ = [
     "register_codec",
     "register_filter",
     "remove_urlpath",
+    "repair",
     "schunk_from_cframe",
     "set_blocksize",
     "set_compressor",

@@ -148,7 +148,14 @@ class Handle:
         return store
 
     def close(self) -> None:
-        """Write what is pending and let go of the file; a second time does nothing."""
-        store, self.store = self.store, None
-        if store is not None:
-            store.close()
+        """Write what is pending and let go of the file; a second time does nothing.
+
+        Raises
+        ------
+        StorageError
+            Writing failed; the handle stays open and keeps what is pending.
+
+        """
+        if self.store is not None:
+            self.store.close()
+            self.store = None

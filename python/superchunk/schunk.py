@@ -225,7 +225,15 @@ class SChunk(StagedCalls):
     # Life.
 
     def close(self) -> None:
-        """Write what is pending and close the file. Further use raises ClosedError."""
+        """Write what is pending and close the file. Further use raises ClosedError.
+
+        Raises
+        ------
+        StorageError
+            Writing failed, on a full disk for instance. The SChunk stays open and keeps what
+            is pending: make room and close it again, or `copy` it to another place.
+
+        """
         self._handle.close()
 
     def __enter__(self) -> Self:
@@ -236,7 +244,7 @@ class SChunk(StagedCalls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
+        """Close; if writing fails, the SChunk stays open, as for `close`."""
         self.close()
 
     def __reduce__(self) -> str:

@@ -15,11 +15,13 @@ Source: docs/format/cframe.md, "Commits" and "Concurrency"; docs/format/integrit
 from __future__ import annotations
 
 import threading
+import warnings
 from abc import abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
@@ -218,6 +220,7 @@ class CommittedFrame(MutableChunkTable):
         """Take the present state for the committed one."""
         self._committed_header = self._raw_header
         self._committed_vlmeta = self.vlmeta
+        self._committed_nchunks = len(self.index)
         self._index_changed = self._dirty = False
         self._written = 0
 
@@ -350,6 +353,23 @@ class CommittedFrame(MutableChunkTable):
 
     def _committed(self) -> None:
         """Tidy up behind a commit."""
+
+    def give_up(self, why: SuperchunkError) -> None:
+        """Come back to the committed state, and warn of what is lost, because `why`."""
+        with self.lock:
+            if not self._dirty:
+                return
+            now, kept = len(self.index), self._committed_nchunks
+            self._dirty = False
+            self._depth = 0
+            with suppress(SuperchunkError):
+                self.refresh(force=True)
+        warnings.warn(
+            f"{self.path}: changes that waited for their commit are lost ({now} chunks, of which the file has"
+            f" {kept}): {why}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def commit_if_idle(self) -> None:
         """Commit what waits, unless somebody is changing the frame right now."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self, cast
 
 from superchunk import _engine
@@ -117,10 +118,7 @@ class ContiguousState(FollowedFile):
         raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, seal=seal)
         final = os.path.realpath(path)
         refuse_if_written(final, path)
-        try:
-            file = FileBytes.create(aside_of(final))
-        except StorageError as error:  # of the other name, which says nothing to the caller
-            raise StorageError(error.errno, error.strerror, path) from error
+        file = FileBytes.create(aside_of(final), told_as=path)
         try:
             file.pwrite(raw, 0)
             state = cls.load(file, 0)
@@ -278,8 +276,6 @@ class ContiguousState(FollowedFile):
         # A disk writes one sector at once, and not two. Until the header is all there, the record's copy
         # of it counts; so each step must have reached the disk before the next one.
         self._write_commit(index_chunk, sync=sync, pending=True)
-        self._remember()
-        self._loads += 1  # what follows may fail, but the change is done
         durable = self.sync_level != "never"
         if durable:
             self.file.sync()
@@ -324,6 +320,15 @@ class ContiguousState(FollowedFile):
         self._became(header, frame_len, len(trailer))
         self._room = room
         self._probe = header[:PROBE_LEN]
+        self._done_with(sync=sync and not pending)
+
+    def _done_with(self, *, sync: bool) -> None:
+        """Take the present state for the committed one, and wait for the disk if there is to be a `sync`.
+
+        That may fail, and a caller who undoes what he did must not undo what is on the disk.
+        """
+        self._remember()
+        self._loads += 1
         if sync:
             self._sync()
 
@@ -340,8 +345,7 @@ class ContiguousState(FollowedFile):
         self._became_empty(raw, trailer)
         self._stray = True
         self._tidy()
-        if sync:
-            self._sync()
+        self._done_with(sync=sync)
 
     def _empty_parts(self) -> tuple[bytes, bytes]:
         frame_len = len(self._raw_header) + self._next_trailer_len()
@@ -373,14 +377,15 @@ class ContiguousState(FollowedFile):
         if self.start:
             raise StorageError(f"{self.path}: cannot compact a frame inside a larger file, at byte {self.start}")
         self.commit()
-        self._rewrite(lambda file, end: copy_chunks(self, file, end, progress), sync=True)
-        self._remember()
-        self._loads += 1
+        self._rewrite(lambda file, end: copy_chunks(self, file, end, progress), sync=False)
+        if self.sync_level != "never":
+            with suppress(StorageError):  # the next flush tries again; old file and new one say the same
+                self._sync()
 
     def _rewrite(self, fill: Callable[[FileBytes, int], tuple[int, Sequence[int]]], *, sync: bool) -> None:
         """Put a new file in the place of this one; `fill` writes chunks and tells entries."""
         final = os.path.realpath(self.path)
-        file, lock = FileBytes.create(aside_of(final), like=self.file), WriterLock()
+        file, lock = FileBytes.create(aside_of(final), like=self.file, told_as=self.path), WriterLock()
         try:
             lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
             end, entries = fill(file, len(self._raw_header))
@@ -388,12 +393,10 @@ class ContiguousState(FollowedFile):
             if self._durable:
                 file.sync()
             replace_file(file.path, final)
-        except BaseException as error:
+        except BaseException:
             lock.release()
             file.close()
             remove_file(file.path)
-            if isinstance(error, StorageError) and error.errno:  # of a name that says nothing to the caller
-                raise StorageError(error.errno, error.strerror, self.path) from error
             raise
         file.path = final
         self._writer.release()
@@ -413,8 +416,7 @@ class ContiguousState(FollowedFile):
         self._base = len(header)
         self._stray, self._behind, self._new_name = False, 0, True
         self._stale_seals = False
-        if sync and self.sync_level != "never":
-            self._sync()
+        self._done_with(sync=sync and self.sync_level != "never")
 
     @property
     def _durable(self) -> bool:
@@ -460,7 +462,8 @@ class ContiguousState(FollowedFile):
     def _sync(self) -> None:
         self.file.sync()
         if self._new_name and self.unpublished is None:
-            sync_folder(os.path.dirname(os.path.realpath(self.path)))  # noqa: PTH120 - a str all the way
+            folder = os.path.dirname(os.path.realpath(self.path))  # noqa: PTH120 - a str all the way
+            sync_folder(folder, told_as=self.path)
             self._new_name = False
         self.fresh = False
 
@@ -483,6 +486,12 @@ class ContiguousState(FollowedFile):
         if self.file.size() > self.start + end:
             self.file.truncate(self.start + end)
         self._stray = False
+
+    def give_up(self, why: SuperchunkError) -> None:
+        """Come back to the committed state, and warn of what is lost, because `why`."""
+        super().give_up(why)
+        if self.unpublished is not None:
+            self.discard()
 
     def discard(self) -> None:
         """Remove a file that has not got its name yet."""

@@ -240,19 +240,19 @@ def sync_files(folder: str, names: Sequence[str]) -> None:
             raise storage_error(error, path) from error
 
 
-def sync_folder(path: str) -> None:
+def sync_folder(path: str, *, told_as: str | None = None) -> None:
     """Wait until the names in the directory `path` are on the disk; an empty path is the current one.
 
     Raises
     ------
     StorageError
-        The system refuses.
+        The system refuses; it is about `told_as`, or the directory.
 
     """
     try:
         system.sync_folder(path or os.curdir)
     except OSError as error:
-        raise storage_error(error, path) from error
+        raise storage_error(error, told_as or path) from error
 
 
 class FileBytes:
@@ -261,11 +261,13 @@ class FileBytes:
     Every method raises `StorageError` when the system refuses.
     """
 
-    __slots__ = ("path", "read_fd", "write_fd")
+    __slots__ = ("path", "read_fd", "told_as", "write_fd")
 
     def __init__(self, path: str, read_fd: int, write_fd: int = -1) -> None:
         """Take over open descriptors; `write_fd` may equal `read_fd`, -1 is none."""
         self.path = path
+        self.told_as = path
+        """The name that errors use."""
         self.read_fd = read_fd
         self.write_fd = write_fd
 
@@ -301,18 +303,27 @@ class FileBytes:
         raise StorageError(f"{path}: expected a regular file")
 
     @classmethod
-    def create(cls, path: str, *, like: FileBytes | None = None) -> Self:
+    def create(cls, path: str, *, like: FileBytes | None = None, told_as: str | None = None) -> Self:
         """Create the new file `path` for reading and writing; it must not exist.
 
-        Its permissions are those of the file `like`, if that is given.
+        Its permissions are those of the file `like`, if that is given. Errors name it
+        `told_as`, if it is a temporary name that would say nothing to the caller.
         """
+        name = path if told_as is None else told_as
         try:
             fd = system.open_new(path)
-            if like is not None:
-                os.fchmod(fd, stat.S_IMODE(os.fstat(like.read_fd).st_mode))
         except OSError as error:
-            raise storage_error(error, path) from error
-        return cls(path, fd, fd)
+            raise storage_error(error, name) from error
+        file = cls(path, fd, fd)
+        file.told_as = name
+        if like is not None:
+            try:
+                os.fchmod(fd, stat.S_IMODE(os.fstat(like.read_fd).st_mode))
+            except OSError as error:
+                file.close()
+                remove_file(path)
+                raise storage_error(error, name) from error
+        return file
 
     def identity(self) -> tuple[int, int]:
         """Return device and inode."""
@@ -326,11 +337,11 @@ class FileBytes:
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
-            raise storage_error(error, self.path) from error
+            raise storage_error(error, self.told_as) from error
         status = os.fstat(fd)
         if (status.st_dev, status.st_ino) != self.identity():
             os.close(fd)
-            raise StorageError(f"{self.path}: replaced by another file since it was opened")
+            raise StorageError(f"{self.told_as}: replaced by another file since it was opened")
         self.write_fd = fd
 
     def size(self) -> int:
@@ -342,7 +353,7 @@ class FileBytes:
         try:
             status = os.fstat(self.read_fd)
         except OSError as error:
-            raise storage_error(error, self.path) from error
+            raise storage_error(error, self.told_as) from error
         return status.st_size, status.st_mtime
 
     def pread(self, nbytes: int, at: int) -> bytes:
@@ -355,7 +366,7 @@ class FileBytes:
                     break
                 raw += more
         except OSError as error:
-            raise storage_error(error, self.path) from error
+            raise storage_error(error, self.told_as) from error
         return raw
 
     def changed(self, at: int, probe: bytes) -> bool:
@@ -363,28 +374,28 @@ class FileBytes:
         try:
             return _engine.probe_changed(self.read_fd, at, probe)
         except OSError as error:
-            raise storage_error(error, self.path) from error
+            raise storage_error(error, self.told_as) from error
 
     def pwrite(self, data: bytes | Sequence[Buffer], at: int) -> None:
         """Write all of `data`, which may come as several buffers, at byte `at`."""
         try:
             system.pwrite(self.write_fd, [data] if isinstance(data, bytes) else data, at)
         except OSError as error:
-            raise storage_error(error, self.path) from error
+            raise storage_error(error, self.told_as) from error
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
         try:
             system.truncate(self.write_fd, size)
         except OSError as error:
-            raise storage_error(error, self.path) from error
+            raise storage_error(error, self.told_as) from error
 
     def sync(self) -> None:
         """Wait until what was written is on the disk."""
         try:
             system.sync(self.write_fd)
         except OSError as error:
-            raise storage_error(error, self.path) from error
+            raise storage_error(error, self.told_as) from error
 
     def close_writing(self) -> None:
         """Close the descriptor for writing, if it is one of its own."""

@@ -53,7 +53,7 @@ class FollowedFile(CommittedFrame):
         self._retired: list[FileBytes] = []
         self._writer = WriterLock()
         self._taking_turns = False
-        self._new_name = False
+        self._new_name = True  # for all that is known; whoever made the file may not have synced the directory
         super().__init__(file.path, loaded)
 
     @classmethod

@@ -54,7 +54,8 @@ class OpenOptions(TypedDict, total=False):
 class FrameStore(TableView):
     """A `ChunkStore` in a frame; made by `create` and `open`.
 
-    A handle that is dropped is closed.
+    A handle that is dropped is closed; if the commit fails then, nobody is left to try again,
+    and a RuntimeWarning tells what is lost.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class FrameStore(TableView):
         self._seal = seal
         self._sidecar = sidecar
         self._seen = state.version
-        self.shifting = state.sparse and not pinned
+        self.shifting = (state.sparse and not pinned) or sidecar is not None
         if writable:
             state.writers += 1
 
@@ -143,13 +144,17 @@ class FrameStore(TableView):
         name = os.fspath(path)
         layout: type[ContiguousState | SparseState] = ContiguousState if contiguous else SparseState
         state = layout.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
-        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=_sidecar(name) if locking else None)
-        if publish:
-            try:
+        sidecar = LockSidecar(name, sparse=not contiguous) if locking else None
+        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=sidecar)
+        try:
+            if locking:  # nobody knows of the frame yet, so that nobody can come in between
+                state.disable_writing()
+                state.enable_writing(taking_turns=True)
+            if publish:
                 store.publish()
-            except BaseException:
-                store.discard()
-                raise
+        except BaseException:
+            store.discard()
+            raise
         return store
 
     @classmethod
@@ -214,6 +219,7 @@ class FrameStore(TableView):
         try:
             if locking and not pinned:
                 store._sidecar = _sidecar(name)
+                store.shifting = True
             with state.lock:
                 if writable:
                     state.enable_writing(taking_turns=locking)
@@ -230,8 +236,17 @@ class FrameStore(TableView):
 
     def __del__(self) -> None:
         """Close a handle that was dropped."""
-        if getattr(self, "_state", None) is not None:
+        state = getattr(self, "_state", None)
+        if state is None:
+            return
+        try:
             self.close()
+        except SuperchunkError as error:
+            try:
+                if state.writers == 1:
+                    state.give_up(error)
+            finally:
+                self._let_go()
 
     @property
     def _open(self) -> CommittedFrame:
@@ -248,7 +263,7 @@ class FrameStore(TableView):
             new = new.successor
         registry.join(new)
         self._state = new
-        self.shifting = new.sparse and not self.pinned
+        self.shifting = (new.sparse and not self.pinned) or self._sidecar is not None
         if self.writable:
             old.writers -= 1
             new.writers += 1
@@ -380,6 +395,10 @@ class FrameStore(TableView):
         """
         if not self.shifting:
             return ask()
+        if self._sidecar is not None:  # writers wait for readers, and then change chunks where they are
+            with self._sidecar.shared() as changed:
+                self._open.refresh(force=changed)
+                return ask()
         for pause in _PAUSES:
             state = self._open
             version = state.version
@@ -400,6 +419,11 @@ class FrameStore(TableView):
         """Keep the state as it is, and its chunks where they are, while the block reads."""
         if not self.shifting:
             yield
+            return
+        if self._sidecar is not None:
+            with self._sidecar.shared() as changed:
+                self._open.refresh(force=changed)
+                yield
             return
         self.refresh()
         with self._open.steady():
@@ -535,18 +559,17 @@ class FrameStore(TableView):
         Raises
         ------
         StorageError
-            The commit failed; the handle is closed all the same.
+            The commit failed. The handle stays open and keeps what waits, so that one can
+            make room and close it again, or copy it to another place.
 
         """
         if self._state is None:
             return
-        try:
-            state = self._open
-            with state.lock:
-                if self.writable and not state.busy:
-                    state.commit()
-        finally:
-            self._let_go()
+        state = self._open
+        with state.lock:
+            if self.writable and not state.busy:
+                state.commit()
+        self._let_go()
 
     def publish(self) -> None:
         """Commit what waits; a frame made with ``publish=False`` has its name then.

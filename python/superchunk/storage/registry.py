@@ -2,8 +2,8 @@
 
 A frame is known by device, inode and position, however many names lead to it. Its state
 is loaded once; each handle counts as a user, and the last one to leave closes it. At
-exit and before a fork, changes that still wait are committed, and a child process starts
-with fresh locks.
+exit and before a fork, changes that still wait are committed; if that fails at exit, a
+warning tells what is lost. A child process starts with fresh locks.
 """
 
 from __future__ import annotations
@@ -97,12 +97,20 @@ def _commit_waiting() -> None:
     _each(lambda state: state.commit_if_idle())
 
 
+def _commit_last() -> None:
+    for state in list(_frames.values()):
+        try:
+            state.commit_if_idle()
+        except SuperchunkError as error:
+            state.give_up(error)
+
+
 def _after_fork() -> None:
     global _lock  # noqa: PLW0603 - the old one may be held by a thread that is not here
     _lock = threading.RLock()
     _each(lambda state: state.after_fork())
 
 
-atexit.register(_commit_waiting)
+atexit.register(_commit_last)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_commit_waiting, after_in_child=_after_fork)

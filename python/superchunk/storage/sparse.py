@@ -93,7 +93,7 @@ class SparseState(ChunkFiles):
             The system refuses.
 
         """
-        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, sparse=True, seal=seal)
+        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, seal=seal, sparse=True)
         final = absolute(path)
         refuse_if_written(final, path)
         aside = aside_of(final)
@@ -120,7 +120,6 @@ class SparseState(ChunkFiles):
                     opened.close()
             remove_frame_folder(aside)
             raise
-        state._dirty = seal  # so that the first commit adds the fingerprint
         registry.enter((*folder.identity(), 0), state)
         return state
 

@@ -1,0 +1,282 @@
+"""When the system refuses: clear errors, the last commit intact, the handle of use afterwards.
+
+The stories themselves are in failing_system.py, a process for each.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from failing_system import CANNOT, CHUNK, NOISE, new, noise
+from other_process import Other
+
+import superchunk
+from superchunk.exceptions import FormatError, StorageError
+from superchunk.storage import file as storage_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "data.b2frame")
+
+
+@pytest.fixture
+def reader(path: str) -> Iterator[Other]:
+    """Another process that has the frame open for reading, of which it has read nothing yet."""
+    new(path).close()
+    with Other(f"import superchunk\ns = superchunk.open({path!r})") as other:
+        yield other
+
+
+@pytest.fixture
+def anybodys() -> Iterator[Path]:
+    """Make a directory that a process without rights can reach."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def tell(story: str, folder: Path, *before: str) -> str:
+    """Tell a story of failing_system.py; return what it wrote on its way."""
+    command = [*before, sys.executable, str(HERE / "failing_system.py"), story, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode == CANNOT:
+        pytest.skip(f"this system does not let us tell the story {story}")
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def read(path: str) -> bytes:
+    """Return what another process finds."""
+    with Other("import superchunk") as other:
+        return bytes.fromhex(other(f"superchunk.open({path!r}, verify='read')[:].hex()"))
+
+
+# Full, and refused.
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """Every change is refused and undone, what waits is kept until there is room."""
+    own_mounts = [shutil.which("unshare") or "", "--user", "--map-root-user", "--mount"]
+    if not own_mounts[0] or subprocess.run([*own_mounts, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a disk of its own cannot be made here")
+    assert tell("full_disk", tmp_path, *own_mounts) == ""
+
+
+def test_a_file_that_may_not_grow_loses_nothing(tmp_path: Path) -> None:
+    assert tell("full_file", tmp_path) == ""
+
+
+def test_what_cannot_be_committed_at_exit_is_told(tmp_path: Path) -> None:
+    told = tell("full_at_exit", tmp_path)
+    path = str(tmp_path / "data.b2frame")
+    assert f"RuntimeWarning: {path}: changes that waited for their commit are lost" in told
+    assert told.count("are lost (4 chunks, of which the file has 3)") == 1
+    assert read(path) == NOISE[: 3 * CHUNK]
+
+
+@pytest.mark.parametrize("story", ["read_only_folder", "read_only_file"])
+def test_missing_permissions_are_named(anybodys: Path, story: str) -> None:
+    assert tell(story, anybodys) == ""
+
+
+def test_running_out_of_descriptors_is_told_and_leaks_none(tmp_path: Path) -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("the system does not tell which descriptors are open")
+    assert tell("no_descriptors", tmp_path) == ""
+
+
+# Removed, replaced, cut off.
+
+
+def test_a_writer_does_not_commit_to_a_removed_file(path: str, reader: Other, tmp_path: Path) -> None:
+    s = superchunk.open(path, mode="a")
+    s.append_data(bytes(CHUNK))  # waits
+    Path(path).unlink()
+    with pytest.raises(StorageError, match="removed or replaced while it was open") as e:
+        s.flush()
+    assert path in str(e.value)
+    with pytest.raises(StorageError, match="removed or replaced while it was open"):
+        s.append_data(NOISE[-4 * CHUNK :])  # large enough for a commit of its own
+    assert not Path(path).exists()
+    assert reader("s[:].hex()") == NOISE[: 3 * CHUNK].hex()
+    # Nothing is lost: it can be written elsewhere.
+    assert s[:] == NOISE[: 3 * CHUNK] + bytes(CHUNK)
+    with pytest.raises(StorageError):
+        s.close()
+    rescued = str(tmp_path / "rescued")
+    s.copy(urlpath=rescued).close()
+    assert read(rescued) == s[:]
+    with pytest.warns(RuntimeWarning, match="4 chunks, of which the file has 3"):  # noqa: PT031 - dropping is the point
+        del s, e  # whose traceback knows the handle
+        gc.collect()
+    # The name is free for a new one, which the reader follows.
+    other = new(path, 2)
+    assert reader("s[:].hex()") == NOISE[: 2 * CHUNK].hex()
+    other.close()
+
+
+def test_a_writer_goes_on_with_the_file_that_took_the_name(path: str, reader: Other, tmp_path: Path) -> None:
+    s = superchunk.open(path, mode="a")
+    elsewhere = str(tmp_path / "elsewhere")
+    replacement = b"".join(noise(n) for n in (7, 8))
+    with superchunk.SChunk(chunksize=CHUNK, data=replacement, urlpath=elsewhere, cparams={"typesize": 4}):
+        pass
+    Path(elsewhere).replace(path)
+    s.append_data(noise(9))
+    s.flush()
+    assert read(path) == s[:] == replacement + noise(9)
+    assert reader("s[:].hex()") == s[:].hex()
+    s.close()
+
+
+def test_changes_that_wait_are_not_mixed_into_a_file_that_took_the_name(path: str, tmp_path: Path) -> None:
+    s = new(path)
+    s.append_data(bytes(CHUNK))  # waits
+    elsewhere = str(tmp_path / "elsewhere")
+    with superchunk.SChunk(chunksize=CHUNK, data=noise(7), urlpath=elsewhere, cparams={"typesize": 4}):
+        pass
+    replacement = Path(elsewhere).read_bytes()
+    Path(elsewhere).replace(path)
+    with pytest.raises(StorageError, match="changed by another process while changes made here waited") as e:
+        s.flush()
+    assert path in str(e.value)
+    assert Path(path).read_bytes() == replacement
+    assert s[:] == noise(7)
+    s.append_data(noise(8))
+    s.close()
+    assert read(path) == noise(7) + noise(8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_file_cut_off_under_a_reader_is_an_error_and_no_signal(path: str, reader: Other, seed: int) -> None:
+    raw = Path(path).read_bytes()
+    reader(
+        "def outcome():\n"
+        "    try:\n        return s[:].hex()\n"
+        "    except superchunk.exceptions.SuperchunkError as error:\n"
+        "        return f'{type(error).__name__}: {error}'\n"
+    )
+    rng = random.Random(seed)
+    whole = NOISE[: 3 * CHUNK].hex()
+    for size in sorted({0, 1, 50, 87, 97, *(rng.randrange(len(raw)) for _ in range(20))}, reverse=True):
+        os.truncate(path, size)
+        found = reader("outcome()")
+        if size < raw.index(noise(2)[:100]) + CHUNK:
+            assert found != whole, size
+        if found != whole:
+            assert found.startswith(("TruncatedError: ", "FormatError: ")), found
+            assert any(word in found for word in ("need", "expected")), found
+        with Path(path).open("r+b") as file:
+            file.write(raw)
+        assert reader("outcome()") == whole
+    os.truncate(path, 100)
+    with pytest.raises(FormatError, match=path):
+        superchunk.open(path)
+
+
+def test_a_file_cut_off_under_a_writer_is_not_made_worse(path: str) -> None:
+    """It knows that bytes are missing before it writes more."""
+    s = new(path)
+    os.truncate(path, 3000)
+    with pytest.raises((FormatError, StorageError)):
+        s[:]
+    with pytest.raises((FormatError, StorageError)) as e:
+        s.compact()
+    assert path in str(e.value) or "chunk" in str(e.value)
+    assert os.listdir(Path(path).parent) == ["data.b2frame"]  # noqa: PTH208
+
+
+# A disk that cannot be waited for.
+
+
+class Impatient(storage_file.System):
+    """Fails once when the disk is waited for, after so many times."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def _count(self) -> None:
+        self.after -= 1
+        if self.after == -1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def sync(self, fd: int) -> None:
+        self._count()
+        super().sync(fd)
+
+    def sync_folder(self, path: str) -> None:
+        self._count()
+        super().sync_folder(path)
+
+
+def _append(s: superchunk.SChunk) -> None:
+    with s.transaction():
+        s.append_data(noise(3))
+        s.vlmeta["more"] = 1
+
+
+def _update_and_flush(s: superchunk.SChunk) -> None:
+    s.update_data(1, noise(4), copy=False)
+    s.append_data(bytes(CHUNK))
+    s.flush()
+
+
+def _empty(s: superchunk.SChunk) -> None:
+    with s.transaction():
+        while s.nchunks:
+            s.delete_chunk(0)
+
+
+def _change_layer(s: superchunk.SChunk) -> None:
+    s.meta["fixed"] = 255
+    s.flush()
+
+
+@pytest.mark.parametrize("change", [_append, _update_and_flush, _empty, _change_layer, superchunk.SChunk.compact])
+@pytest.mark.parametrize("fixed", [b"", b"x" * 600], ids=["header in a sector", "long header"])
+@pytest.mark.parametrize("after", range(4))
+def test_a_sync_that_fails_leaves_memory_and_file_alike(
+    path: str, monkeypatch: pytest.MonkeyPatch, change: Callable[[superchunk.SChunk], None], fixed: bytes, after: int
+) -> None:
+    """Before the switch to the new state nothing has changed, after it everything."""
+    meta: dict[str | bytes, object] = {"fixed": 200, "long": fixed}
+    s = superchunk.SChunk(chunksize=CHUNK, urlpath=path, mode="w", cparams={"typesize": 4}, meta=meta)
+    s.append_data(noise(0))
+    s.append_data(noise(1))
+    s.flush()
+    monkeypatch.setattr(storage_file, "system", Impatient(after))
+    try:
+        change(s)
+    except StorageError as error:
+        assert path in str(error)  # noqa: PT017 - it need not come
+    monkeypatch.undo()
+    with superchunk.open(path, snapshot=True) as there:
+        if change is _update_and_flush and there.nchunks == 2:
+            assert there[:] in (noise(0) + noise(1), noise(0) + noise(4))  # it may wait in part
+        else:
+            assert there[:] == s[:]
+            assert there.vlmeta.getall() == s.vlmeta.getall()
+            assert there.meta["fixed"] == s.meta["fixed"]
+    s.append_data(noise(5))
+    s.flush()
+    expected = s[:]
+    assert expected.endswith(noise(5))
+    s.close()
+    assert read(path) == expected
+    assert superchunk.verify(path).status == "sound"
