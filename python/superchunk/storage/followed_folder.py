@@ -346,9 +346,13 @@ def checked_chunks(folder: str, loaded: Loaded, changed_at: float) -> None:
         return
     if loaded.sealed is None:
         check_fingerprint(loaded)
+    if loaded.raw_header != record.header:  # the fingerprint leaves out what C-Blosc2 may change
+        raise FormatError(
+            "frame header", at=0, expected="the one that its commit record tells", found="another: it was not synced"
+        )
     kept = KeptIndex(joined(folder, SETTLED_NAME))
     try:
-        settled = kept.ids
+        settled = kept.ids if kept.on_disk else set()
     finally:
         kept.close()
     whole_chunks(folder, loaded, besides=settled)

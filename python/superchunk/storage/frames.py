@@ -18,7 +18,7 @@ from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
-from superchunk.storage.folder import is_folder, recover_name
+from superchunk.storage.folder import find_name, is_folder
 from superchunk.storage.sidecar import LockSidecar
 from superchunk.storage.sparse import SparseState
 from superchunk.storage.staging import read_staged
@@ -208,12 +208,13 @@ class FrameStore(TableView):
         if writable and (snapshot or recover):
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
         pinned = snapshot or recover
-        if is_folder(name) or (not os.path.lexists(name) and recover_name(name) and is_folder(name)):
+        place = find_name(name, mend=writable) or name
+        if is_folder(place):
             if offset:
                 raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
-            state = SparseState.opened(name, private=pinned, recover=recover)
+            state = SparseState.opened(place, private=pinned, recover=recover)
         else:
-            state = ContiguousState.opened(name, offset, private=pinned, recover=recover)
+            state = ContiguousState.opened(place, offset, private=pinned, recover=recover)
         store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=pinned)
         try:
             if locking and not pinned:
