@@ -255,7 +255,7 @@ def test_a_sync_that_fails_leaves_memory_and_file_alike(
     path: str, monkeypatch: pytest.MonkeyPatch, change: Callable[[superchunk.SChunk], None], fixed: bytes, after: int
 ) -> None:
     """Before the switch to the new state nothing has changed, after it everything."""
-    meta = {"fixed": 200, "long": fixed}
+    meta: dict[str | bytes, object] = {"fixed": 200, "long": fixed}
     s = superchunk.SChunk(chunksize=CHUNK, urlpath=path, mode="w", cparams={"typesize": 4}, meta=meta)
     s.append_data(noise(0))
     s.append_data(noise(1))
