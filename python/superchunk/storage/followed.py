@@ -171,7 +171,7 @@ class FollowedFile(CommittedFrame):
         """Go on with the file that has taken this one's name."""
         try:
             other = registry.state_of((*file.identity(), self.start))
-            if other is not None:  # this process made it, or found it first
+            if other is not None and registry.shares(self):  # this process made it, or found it first
                 file.close()
                 self._depth = 0
                 self._dirty = False
