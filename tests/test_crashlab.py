@@ -6,7 +6,6 @@ The laboratory itself comes last: what it takes for possible, and that it finds 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from itertools import count, product
 from random import Random
 from typing import TYPE_CHECKING
@@ -58,15 +57,7 @@ def told(tallies: Sequence[Tally]) -> str:
 # Frames.
 
 
-# Many files take long to lay out again for each state, and `test_any_steps_survive_crashes` has them as well.
-SPARSE = [replace(short, way=short.way._replace(contiguous=False)) for short in SHORT if short.name != "many chunks"]
-
-
-@pytest.mark.parametrize(
-    "workload",
-    [*SHORT, *SPARSE],
-    ids=lambda workload: f"{workload.name}{'' if workload.way.contiguous else ', sparse'}",
-)
+@pytest.mark.parametrize("workload", SHORT, ids=lambda workload: workload.name)
 def test_short_workload_survives_every_crash(workload: Workload, tmp_path: Path) -> None:
     tallies = examine(workload, str(tmp_path), Random(1), most=100, exhaustive=3000)
     assert not told([*tallies.values()])
