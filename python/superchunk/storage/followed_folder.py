@@ -75,6 +75,7 @@ class FollowedFolder(CommittedFrame):
         """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
         self._retired: list[FileBytes] = []
         self._writer = WriterLock()
+        self._taking_turns = False
         self._new_name = False
         self._still = 0
         super().__init__(folder.path, loaded)
@@ -228,7 +229,7 @@ class FollowedFolder(CommittedFrame):
             file, loaded = read_present(folder.path, patient=True, pinned=self.private)
             if self._writer.held:
                 self._writer.release()
-                self._writer.acquire(folder.read_fd, self.path)
+                self._writer.acquire(folder.read_fd, self.path, shared=self._taking_turns)
         except BaseException:
             folder.close()
             raise

@@ -207,6 +207,7 @@ class SparseState(ChunkFiles):
                 return
             if not os.access(self.folder.path, os.W_OK | os.X_OK):
                 raise StorageError(errno.EACCES, os.strerror(errno.EACCES), self.folder.path)
+            self._taking_turns = taking_turns
             self._writer.acquire(self.folder.read_fd, self.path, shared=taking_turns)
             try:
                 if not leads_to(self.folder.path, self.folder.read_fd):
