@@ -204,7 +204,7 @@ def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOpt
     try:
         return FrameStore.open(path, offset=offset, writable=writable, **how)
     except FormatError:
-        legacy = None if is_folder(path) else open_legacy(path, offset=offset)
+        legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
         if legacy is None:
             raise
     if writable:
