@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.frame.integrity import SEAL_LEN, record_len
+from superchunk.frame.trailer import TAIL_LEN
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.loading import parse_frame
 
@@ -34,7 +35,8 @@ def live_ranges(raw: bytes) -> list[Range]:
     ranges = []
 
     def add(start: int, length: int, *names: str) -> None:
-        ranges.append(Range(start, start + length, frozenset(names)))
+        if length:
+            ranges.append(Range(start, start + length, frozenset(names)))
 
     layers = sorted((at, n, name) for name, (at, n) in loaded.layers.items())
     at = 0
@@ -51,9 +53,10 @@ def live_ranges(raw: bytes) -> list[Range]:
     trailer_at = header.frame_len - loaded.trailer_len
     if header.nbytes:
         add(header.header_len + header.cbytes, loaded.index_len, "index chunk")
-        length = record_len(header.header_len)
-        add(trailer_at - length, length, "commit record")
-    add(trailer_at, loaded.trailer_len - 17, "trailer")
+    record_at = header.frame_len - TAIL_LEN - record_len(header.header_len)
+    add(trailer_at, record_at - trailer_at, "trailer")
+    add(record_at, record_len(header.header_len), "commit record")
+    add(header.frame_len - TAIL_LEN, TAIL_LEN - 17, "trailer")
     add(header.frame_len - 17, 17, "fingerprint")
     return sorted(ranges, key=lambda part: part.start)
 

@@ -82,11 +82,10 @@ def read_chunks(schunk: superchunk.SChunk) -> str | None:
 def read_frame(path: Path) -> str | None:
     """Read a frame, chunks and metalayers, as a file and as bytes; return the hash of the items."""
     seen = []
-    opened: Callable[[], superchunk.SChunk]
-    for opened in (
-        lambda: superchunk.open(path),
-        lambda: superchunk.schunk_from_cframe(path.read_bytes()),
-    ):
+    ways: list[Callable[[], superchunk.SChunk]] = [lambda: superchunk.open(path)]
+    if path.is_file():
+        ways.append(lambda: superchunk.schunk_from_cframe(path.read_bytes()))
+    for opened in ways:
         with opened() as schunk:
             seen.append(read_chunks(schunk))
             schunk.get_slice(0, 1)
@@ -97,7 +96,7 @@ def read_frame(path: Path) -> str | None:
                 schunk.meta.get(name)
             for name in schunk.vlmeta:
                 schunk.vlmeta.get(name)
-    if seen[0] != seen[1]:
+    if seen[0] != seen[-1]:
         raise SystemExit("the file reads differently from its bytes")
     return seen[0]
 

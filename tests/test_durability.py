@@ -225,7 +225,7 @@ def test_a_damaged_header_index_or_trailer_does_not_open(path: str) -> None:
     grown(path).close()
     raw = Path(path).read_bytes()
     index_at = len(raw) - 35 - record_len(97) - 10
-    for at in (0x1E + 7, 0x27 + 7, index_at, len(raw) - 30, len(raw) - 1):
+    for at in (0x1E + 7, 0x27 + 7, index_at, index_at + 50, len(raw) - 80, len(raw) - 30, len(raw) - 1):
         flip(path, at)
         with pytest.raises(FormatError):
             superchunk.open(path)

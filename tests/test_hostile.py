@@ -59,7 +59,7 @@ def read_apart(kind: str, path: Path) -> dict[str, Any]:
     return report
 
 
-@corpus.parametrize_hostile("chunk", "cframe", "b2nd")
+@corpus.parametrize_hostile("chunk", "cframe", "sframe", "b2nd")
 def test_hostile_file_ends_as_it_must(entry: corpus.Hostile) -> None:
     report = read_apart("chunk" if entry.kind == "chunk" else "frame", entry.path)
     if report["outcome"] == "raised":
@@ -79,16 +79,6 @@ def test_hostile_file_ends_as_it_must(entry: corpus.Hostile) -> None:
         assert report["sha256"] in entry.if_decodes
     if report["outcome"] == "raised":
         assert report["grown"] < MOST_MEMORY, report
-
-
-def test_hostile_sparse_frames_are_errors_until_their_storage_is_there() -> None:
-    if not corpus.ROOT.is_dir():
-        pytest.skip(corpus.MISSING)
-    folders = corpus.hostile("sframe")
-    assert folders
-    for entry in folders:
-        with pytest.raises((SuperchunkError, OSError)):
-            superchunk.open(entry.path)
 
 
 # Damaged chunks

@@ -41,6 +41,7 @@ class Chunks(RuleBasedStateMachine):
 
     sizes = whole_sizes
     varying = False
+    contiguous: bool | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,11 +50,13 @@ class Chunks(RuleBasedStateMachine):
 
     @initialize(stored=st.booleans(), codec=st.sampled_from([0, 1, 5]), clevel=st.integers(0, 9))
     def make(self, *, stored: bool, codec: int, clevel: int) -> None:
+        stored = stored or self.contiguous is False
         self.path: Any = Path(self.folder.name) / "frame.b2frame" if stored else None
         self.schunk = superchunk.SChunk(
             chunksize=-1 if self.varying else CHUNKSIZE,
             cparams={"typesize": TYPESIZE, "codec": codec, "clevel": clevel, "nthreads": 1},
             urlpath=self.path,
+            contiguous=self.contiguous,
             mode="w",
         )
 
@@ -210,9 +213,19 @@ class Chunks(RuleBasedStateMachine):
     @precondition(lambda self: self.path)
     def flushed_file_is_whole(self) -> None:
         self.schunk.flush()
+        if self.path.is_dir():
+            self.directory_holds_what_is_needed()
+            return
         frame = self.path.read_bytes()
         with superchunk.schunk_from_cframe(frame) as copy:
             assert [copy.decompress_chunk(n) for n in range(copy.nchunks)] == self.model
+
+    def directory_holds_what_is_needed(self) -> None:
+        """Check a sparse frame: no file too many, and ids that the peer opens."""
+        files = {int(file.name[:8], 16): file.stat().st_size for file in self.path.glob("*.chunk")}
+        assert len(files) <= len(self.model)
+        assert max(files, default=-1) <= max(sum(files.values()) - 16 * len(files) - 32, -1)
+        assert {file.name for file in self.path.iterdir() if not file.name.endswith(".chunk")} == {"chunks.b2frame"}
 
     @rule()
     def frame_of_it_holds_the_same(self) -> None:
@@ -247,3 +260,23 @@ def test_chunks_of_one_size_follow_the_model() -> None:
 
 def test_chunks_of_any_size_follow_the_model() -> None:
     run_state_machine_as_test(VaryingChunks, settings=examples(60))
+
+
+class SparseChunks(Chunks):
+    """The same in a directory."""
+
+    contiguous = False
+
+
+class VaryingSparseChunks(VaryingChunks):
+    """The same in a directory, with chunks of any size."""
+
+    contiguous = False
+
+
+def test_sparse_chunks_of_one_size_follow_the_model() -> None:
+    run_state_machine_as_test(SparseChunks, settings=examples(60))
+
+
+def test_sparse_chunks_of_any_size_follow_the_model() -> None:
+    run_state_machine_as_test(VaryingSparseChunks, settings=examples(60))

@@ -195,3 +195,22 @@ def test_an_index_that_repeats_one_chunk_is_not_hashed_again_and_again(path: Pat
     path.write_bytes(bytes(head) + raw[header.header_len : at] + chunk + trailer)
     report = superchunk.verify(path)
     assert (report.status, report.nchunks) == ("damaged", count)
+
+
+def test_the_directory_of_a_sparse_frame(tmp_path: Path) -> None:
+    blosc2 = pytest.importorskip("blosc2", reason="it writes directories")
+    folder = tmp_path / "x.b2frame"
+    s = blosc2.SChunk(400, urlpath=str(folder), mode="w", contiguous=False, cparams={"typesize": 4})
+    for n in range(5):
+        s.append_data(np.arange(100, dtype=np.int32) * (n + 1))
+    s.append_data(np.zeros(100, np.int32))
+    s.vlmeta["v"] = 1
+    del s
+    report = superchunk.verify(folder, decode=True)
+    assert (report.status, report.kind) == ("not sealed", "sparse")
+    assert report.chunks == {"special": 1, "sound": 0, "not sealed": 5, "damaged": 0, "in doubt": 0}
+    (folder / "00000002.chunk").unlink()
+    broken = folder / "00000004.chunk"
+    broken.write_bytes(broken.read_bytes()[:40])
+    report = superchunk.verify(folder)
+    assert [(chunk.nchunk, chunk.position) for chunk in report.damaged_chunks] == [(2, 2), (4, 4)]

@@ -21,7 +21,9 @@ from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
 from superchunk._cpu import print_versions
 from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
+from superchunk._repair import RepairedChunk, RepairReport, repair
 from superchunk._report import ChunkReport, PartReport, VerifyReport
+from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
 from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
@@ -128,9 +130,12 @@ __all__ = [
     "NewerFormatError",
     "PartReport",
     "ReadOnlyError",
+    "RepairReport",
+    "RepairedChunk",
     "SChunk",
     "SpecialValue",
     "SplitMode",
+    "StagedChunk",
     "Storage",
     "StorageError",
     "SuperchunkError",
@@ -169,11 +174,13 @@ __all__ = [
     "register_codec",
     "register_filter",
     "remove_urlpath",
+    "repair",
     "schunk_from_cframe",
     "set_blocksize",
     "set_compressor",
     "set_nthreads",
     "set_releasegil",
+    "stage_chunk",
     "storage_dflts",
     "ucodecs_registry",
     "ufilters_registry",

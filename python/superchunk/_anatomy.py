@@ -2,9 +2,9 @@ r"""Finding the parts of a frame of which any may be damaged, and which of them 
 
 ::
 
-    header | chunks | index chunk | slack | record | trailer
-       \___________________ copy ______________/       |
-       \__________________ fingerprint ________________/
+    header | chunks | index chunk | slack | trailer with the commit record
+       \________________________ copy ________________________/   |
+       \_______________________ fingerprint _____________________/
 
 `loading.parse_frame` gives up at the first thing that is wrong, as who reads data
 should. Here nothing is taken for granted and nothing ends the search: a header that
@@ -43,11 +43,12 @@ if TYPE_CHECKING:
     from superchunk._report import PartStatus
     from superchunk.storage.loading import Loaded
 
-__all__ = ["Anatomy", "Bytes", "decode_in_pieces", "examine"]
+__all__ = ["Anatomy", "Bytes", "decode_in_pieces", "examine", "vlmeta_problem"]
 
 _HEAD: Final = 4096
 _KEEP_INDEX: Final = 32 * 1024
 _PIECE: Final = 2**23
+_HASH_LEN: Final = 8
 _TYPE_AT: Final = FINGERPRINT_LEN + 1
 # The header's fields, markers included, by their first bytes.
 _FIELDS: Final = (
@@ -111,6 +112,8 @@ class _Rest:
     index_len: int = 0
     index_error: str = ""
     record: CommitRecord | None = None
+    record_is_damaged: bool = False
+    """Whether `record` is made anew from the header, and all fits with that."""
     found: bytes = b""
     """The fingerprint as it should be, of type 3."""
 
@@ -150,13 +153,15 @@ class Anatomy:
     index: Index | None = None
     """The index, or that of an older commit."""
     index_is_old: bool = False
-    """Whether it is that of an older commit."""
+    """Whether it is that of an older commit, or may be."""
     trailer: Trailer | None = None
     """The trailer."""
     room: int = 0
     """Bytes of the data section."""
     overhead: int = 0
     """Bytes of all that is neither chunk nor seal nor dead."""
+    sealed_from: int | None = None
+    """Chunks with this entry or a larger one were written with a seal, if that is known."""
     fingerprinted: bool = False
     """Whether the frame has a fingerprint, so that its seals count."""
     proven: bool = False
@@ -181,16 +186,23 @@ def examine(place: Bytes) -> Anatomy:
             copy, _ = _read_head(place, rest.record.header)
             copy_rest = None if copy is None else _rest(place, copy)
             if copy is not None and copy_rest is not None and copy_rest.fits:
-                return _report(place, copy, copy_rest, own.raw)
+                return _report(place, copy, copy_rest, copy.raw if _is_pending(rest.record, own.raw) else own.raw)
     newest = next(commits(place.read, place.size, place.source, sparse=place.sparse), None)
     copied = own is not None and rest is not None and rest.record is not None and rest.record.header == own.raw
     if newest is not None and not copied and (own is None or _same_commit(own.raw, newest.raw_header)):
         found = _Head(fields=newest.header, raw=newest.raw_header, layers=newest.layers)
         raw = place.read(len(found.raw), 0)
-        return _report(place, found, _rest(place, found), raw, error)
+        report = _report(place, found, _rest(place, found), raw, error)
+        report.index_is_old = own is None and newest.header.frame_len < place.size
+        return report
     if own is None or rest is None:
         return Anatomy(parts=[_part("header", "damaged", 0, 0, error)])
-    return _report(place, own, rest, own.raw, older=newest)
+    return _report(place, own, rest, own.raw, older=newest if newest is not None and newest.header.nbytes else None)
+
+
+def _is_pending(record: CommitRecord, raw: bytes) -> bool:
+    """Return whether the copy counts behind the header's first sector, as a commit in two steps leaves it."""
+    return record.pending and record.header[:FIXED_LEN] == raw[:FIXED_LEN]
 
 
 def _only_foreign(rest: _Rest) -> bool:
@@ -242,14 +254,28 @@ def _rest(place: Bytes, head: _Head) -> _Rest:
             rest.index_error = str(error)
     if rest.trailer is None or rest.index_error:
         return rest
-    record_at = rest.trailer_at - record_len(header.header_len)
-    if record_at >= rest.index_at + rest.index_len and has_data:
-        rest.record = CommitRecord.from_bytes(place.read(rest.trailer_at - record_at, record_at))
+    rest.record = CommitRecord.of_trailer(rest.raw_trailer, header.header_len)
     chunk: list[Source] = [place.source(rest.index_at, rest.index_len)] if has_data else []
     trailer = rest.raw_trailer
     typed = trailer[:-_TYPE_AT] + bytes((FINGERPRINT_TYPE,)) + trailer[1 - _TYPE_AT :]
     rest.found = fingerprint(head.raw, head.layers, chunk, typed)
+    if rest.record is None and rest.says_fingerprint and not rest.fits:
+        _renew_record(head, rest, chunk)
     return rest
+
+
+def _renew_record(head: _Head, rest: _Rest, chunk: list[Source]) -> None:
+    """Put the header in the place of its copy, and see whether all fits then."""
+    trailer = rest.raw_trailer
+    at = len(trailer) - TAIL_LEN - record_len(len(head.raw))
+    if at < 0:
+        return
+    copy_at = at + record_len(0) - _HASH_LEN
+    body = trailer[at:copy_at] + head.raw
+    record = body + _engine.hash64([body]).to_bytes(_HASH_LEN, "little")
+    found = fingerprint(head.raw, head.layers, chunk, trailer[:at] + record + trailer[at + len(record) :])
+    if found == trailer[-FINGERPRINT_LEN:]:
+        rest.record, rest.record_is_damaged, rest.found = CommitRecord.from_bytes(record), True, found
 
 
 def _read_trailer(place: Bytes, head: _Head, rest: _Rest) -> None:
@@ -302,14 +328,23 @@ def _report(
         trailer=rest.trailer,
         fingerprinted=sealed,
         proven=proven,
+        sealed_from=_sealed_from(place, head, rest.record) if proven else None,
         room=min(rest.index_at, place.size) - head.fields.header_len if head.fields.nbytes else 0,
     )
     found.parts += _header_parts(head, rest, raw, error, proven=proven)
     note = _index_parts(found, rest, older)
     found.parts += _trailer_parts(found, rest, note)
-    record = 0 if rest.record is None else record_len(len(head.raw))
-    found.overhead = len(head.raw) + rest.index_len + len(rest.raw_trailer) + record
+    found.overhead = len(head.raw) + rest.index_len + len(rest.raw_trailer)
     return found
+
+
+def _sealed_from(place: Bytes, head: _Head, record: CommitRecord | None) -> int | None:
+    """Return the first entry whose chunk must have a seal."""
+    if record is None:
+        return None
+    if place.sparse:
+        return 0 if record.sealed_from == 0 else None
+    return max(record.sealed_from - len(head.raw), 0)
 
 
 def _part(name: str, status: PartStatus, at: int, length: int, message: str = "") -> PartReport:
@@ -392,6 +427,7 @@ def _index_parts(found: Anatomy, rest: _Rest, older: Loaded | None) -> str:
         status, message = "damaged", f"{rest.index_error}; {note}".removesuffix("; ")
         if older is not None:
             found.index, found.index_is_old, found.header = older.index, True, older.header
+            found.raw_header, found.layers = older.raw_header, older.layers
             found.room = older.header.cbytes
             found.fingerprinted = True
         length = 0
@@ -414,10 +450,10 @@ def _trailer_parts(found: Anatomy, rest: _Rest, note: str) -> list[PartReport]:
     """Return the findings about commit record, trailer, vlmetalayers and fingerprint."""
     parts = []
     header = found.header
-    if header is not None and header.nbytes and rest.says_fingerprint and not rest.index_error:
+    if header is not None and rest.trailer is not None and rest.says_fingerprint:
         length = record_len(len(found.raw_header))
-        at = rest.trailer_at - length
-        if rest.record is None:
+        at = rest.trailer_at + len(rest.raw_trailer) - TAIL_LEN - length
+        if rest.record is None or rest.record_is_damaged:
             parts.append(_part("commit record", "damaged", at, length, "a frame with a fingerprint has one here"))
         else:
             parts.append(_part("commit record", "sound", at, length))
@@ -428,7 +464,7 @@ def _trailer_parts(found: Anatomy, rest: _Rest, note: str) -> list[PartReport]:
     status = _status_of(found, rest)
     parts.append(_part("trailer", status, rest.trailer_at, len(rest.raw_trailer)))
     for name, content in trailer.vlmeta.items():
-        problem = _vlmeta_problem(content)
+        problem = vlmeta_problem(content)
         at = rest.trailer_at + rest.raw_trailer.find(content)
         parts.append(_part(f"vlmetalayer {name!r}", "damaged" if problem else status, at, len(content), problem))
     at = rest.trailer_at + len(rest.raw_trailer) - _TYPE_AT
@@ -442,7 +478,7 @@ def _trailer_parts(found: Anatomy, rest: _Rest, note: str) -> list[PartReport]:
     return parts
 
 
-def _vlmeta_problem(content: bytes) -> str:
+def vlmeta_problem(content: bytes) -> str:
     """Return what is wrong with the chunk of a vlmetalayer."""
     try:
         decode_in_pieces(content)

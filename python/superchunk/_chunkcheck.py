@@ -140,6 +140,7 @@ class ChunkCheck:
         chunksize: int,
         nbytes: int,
         sealed: bool,
+        sealed_from: int | None,
         doubtful: bool,
         decode: bool,
         nthreads: int,
@@ -156,6 +157,8 @@ class ChunkCheck:
             As in its header.
         sealed
             It has a fingerprint, so a seal that differs is damage.
+        sealed_from
+            Chunks with this entry or a larger one have a seal; None: no more is known.
         doubtful
             It is not known whether it has one.
         decode
@@ -169,6 +172,7 @@ class ChunkCheck:
         self._index, self._places = index, places
         self._chunksize, self._nbytes = chunksize, nbytes
         self._sealed, self._doubtful, self._decode = sealed, doubtful, decode
+        self._sealed_from = sealed_from
         self._nthreads, self._itemsize, self._progress = nthreads, itemsize, progress
         self.counts = [0] * 5
         self.index_problem = ""
@@ -325,10 +329,13 @@ class ChunkCheck:
             state, reason = _DAMAGED, "its bytes are not those that were sealed"
         elif status == _DIFFERS and self._doubtful:
             state, reason = _DOUBT, "its seal is of other bytes, and the trailer cannot be read"
-        elif status == _NONE and self._sealed and len(self.unsealed) < MOST_LISTED:
-            reason = self._damage_behind_no_seal(entry, cbytes)
+        elif status == _NONE and self._sealed:
+            known = len(self.unsealed) >= MOST_LISTED or len(self.damaged) >= MOST_LISTED
+            reason = "" if known else self._damage_behind_no_seal(entry, cbytes)
+            if not reason and self._sealed_from is not None and entry >= self._sealed_from:
+                reason = f"it has no seal behind its {cbytes} bytes, and was written with one"
             state = _DAMAGED if reason else _UNSEALED
-            if not reason:
+            if not reason and len(self.unsealed) < MOST_LISTED:
                 self.unsealed.append(self._report(number, entry, _UNSEALED, "no seal behind it"))
         if reason:
             self._bad(number, entry, reason, state)

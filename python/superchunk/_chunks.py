@@ -15,12 +15,14 @@ from superchunk import _engine
 from superchunk._blockfuncs import read_filtered
 from superchunk._buffers import byte_view, check_buffersize, writable_view
 from superchunk._checking import check_source
+from superchunk._handle import of_one_state
 from superchunk._plan import chunk_start
 from superchunk._special import special_item
 from superchunk._user import hooks_for
 from superchunk._writing import Encoder, insert_groups
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError, TruncatedError
 from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, SpecialValue
+from superchunk.storage.folder import chunk_id
 from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["ChunkCalls", "ChunkInfo"]
+
+_LAZY_NUMBERS = 2**31
+"""Chunk numbers that a lazy chunk has room for."""
 
 
 class ChunkInfo(NamedTuple):
@@ -382,6 +387,7 @@ class ChunkCalls:
 
     # Looking at chunks.
 
+    @of_one_state
     def decompress_chunk(self, nchunk: int, dst: AnyBuffer | None = None) -> bytes | None:
         """Return the content of chunk `nchunk`, or fill the front of `dst` and return None.
 
@@ -441,6 +447,7 @@ class ChunkCalls:
         out[: len(done)] = done
         return None
 
+    @of_one_state
     def get_chunk(self, nchunk: int) -> bytes:
         """Return chunk `nchunk`, compressed.
 
@@ -458,6 +465,7 @@ class ChunkCalls:
         check_source(self._handle, number, source)
         return chunk_bytes(source)
 
+    @of_one_state
     def get_lazychunk(self, nchunk: int) -> bytes:
         """Return what is known of chunk `nchunk` without reading its data.
 
@@ -480,22 +488,34 @@ class ChunkCalls:
         if info.special:
             return chunk_bytes(source)
         if isinstance(source, tuple):
-            return _engine.lazy_chunk(source, number, source[1])
+            file, at, _ = source
+            if isinstance(file, str):  # of a sparse frame: both fields hold the file's number
+                at = chunk_id(file)
+                number = at if at < _LAZY_NUMBERS else number
+            return _engine.lazy_chunk(source, number, at)
         return bytes(memoryview(source)[: info.header_len])
 
     def iterchunks_info(self) -> Iterator[ChunkInfo]:
         """Iterate over what is known of each chunk without reading its data."""
         number = 0
-        while number < self._handle.fresh().nchunks:
-            info = _engine.describe(self._handle.opened().source(number))
-            yield ChunkInfo(
-                number,
-                info.nbytes / info.cbytes,
-                SpecialValue(info.special),
-                info.repeated_value,
-                self.get_lazychunk(number),
-            )
+        while (info := self._chunk_info(number)) is not None:
+            yield info
             number += 1
+
+    @of_one_state
+    def _chunk_info(self, number: int) -> ChunkInfo | None:
+        """Return what is known of a chunk, None behind the last."""
+        store = self._handle.fresh()
+        if number >= store.nchunks:
+            return None
+        info = _engine.describe(store.source(number))
+        return ChunkInfo(
+            number,
+            info.nbytes / info.cbytes,
+            SpecialValue(info.special),
+            info.repeated_value,
+            self.get_lazychunk(number),
+        )
 
     # Variable-length blocks.
 
@@ -533,6 +553,7 @@ class ChunkCalls:
         store.insert(store.nchunks, [self._encoder.vlblocks(views)])
         return store.nchunks
 
+    @of_one_state
     def get_vlblocks(self, nchunk: int) -> list[bytes]:
         """Return the blocks of a chunk with variable-length blocks.
 

@@ -6,17 +6,48 @@ the garbage collector would break.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 from superchunk.exceptions import ClosedError, ReadOnlyError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["Deserialize", "Handle"]
+__all__ = ["Deserialize", "Handle", "of_one_state"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Deserialize = Literal["safe", "full"]
 """Which extension values metadata may hold."""
+
+
+class _HasHandle(Protocol):
+    @property
+    def _handle(self) -> Handle: ...
+
+
+S = TypeVar("S", bound=_HasHandle)
+
+
+def of_one_state(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Let a method that reads chunks see one committed state, though their files may go meanwhile.
+
+    It may be called several times for one call, so that it must change nothing but what
+    it is given to fill.
+    """
+
+    @wraps(method)
+    def steadily(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        store = self._handle.store
+        if store is None or not store.shifting:
+            return method(self, *args, **kwargs)
+        return store.steadily(lambda: method(self, *args, **kwargs))
+
+    return steadily
 
 
 class Handle:

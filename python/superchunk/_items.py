@@ -12,6 +12,7 @@ from superchunk import _engine
 from superchunk._buffers import byte_view, writable_view
 from superchunk._checking import check_requests
 from superchunk._chunks import ChunkCalls
+from superchunk._handle import of_one_state
 from superchunk._plan import chunk_start, chunks_of, plan_read
 from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
 from superchunk._writing import overwrite
@@ -52,6 +53,7 @@ class ItemCalls(ChunkCalls):
             hooks=hooks_for(self._user) if ucodecs_registry or ufilters_registry else None,
         )
 
+    @of_one_state
     def __getitem__(self, key: SupportsIndex | slice) -> bytes:
         """Return an item, or the items of a slice, as bytes.
 
@@ -79,6 +81,7 @@ class ItemCalls(ChunkCalls):
             stop = start + 1
         return self._read(store, start * typesize, stop * typesize, None) or b""
 
+    @of_one_state
     def get_slice(self, start: int = 0, stop: int | None = None, out: AnyBuffer | None = None) -> bytes | None:
         """Return items ``start:stop``, or put them at the front of `out`.
 
@@ -199,16 +202,26 @@ class ItemCalls(ChunkCalls):
 
         wanted = np.dtype(dtype)
         number = 0
-        while number < (store := self._handle.fresh()).nchunks:
-            nbytes = store.chunk_nbytes(number)
-            if nbytes % wanted.itemsize:
-                msg = f"dtype: chunk {number} of {nbytes} bytes holds no whole number of items of {wanted}"
-                raise ValueError(msg)
-            chunk: np.ndarray[Any, np.dtype[Any]] = np.empty(nbytes // wanted.itemsize, dtype=wanted)
-            start = chunk_start(store, number)
-            self._read(store, start, start + nbytes, chunk.view(np.uint8).data)
+        while (chunk := self._chunk_as(number, wanted)) is not None:
             yield chunk
             number += 1
+
+    @of_one_state
+    def _chunk_as(self, number: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+        """Return the content of a chunk as a new array, None behind the last."""
+        import numpy as np  # noqa: PLC0415  (as above)
+
+        store = self._handle.fresh()
+        if number >= store.nchunks:
+            return None
+        nbytes = store.chunk_nbytes(number)
+        if nbytes % dtype.itemsize:
+            msg = f"dtype: chunk {number} of {nbytes} bytes holds no whole number of items of {dtype}"
+            raise ValueError(msg)
+        chunk: NDArray[Any] = np.empty(nbytes // dtype.itemsize, dtype=dtype)
+        start = chunk_start(store, number)
+        self._read(store, start, start + nbytes, chunk.view(np.uint8).data)
+        return chunk
 
 
 def _item_number(key: SupportsIndex, nitems: int) -> int:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Final
 from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
-from superchunk.storage.file import remove_file, remove_folder
+from superchunk.storage.file import remove_file
+from superchunk.storage.folder import INDEX_NAME, belongs, find_name, is_folder, joined, remove_frame_folder
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.legacy import open_legacy
 from superchunk.storage.memory import MemoryStore
@@ -51,8 +52,6 @@ __all__ = [
 
 _MAGIC_AT: Final = 2
 _MAGIC: Final = b"b2frame\0"
-_SPARSE_INDEX: Final = "chunks.b2frame"
-_SPARSE_LOCK: Final = ".b2lock"
 _ARRAY_LAYERS: Final = ("b2nd", "caterva")
 
 
@@ -85,8 +84,6 @@ def check_storage(storage: Storage) -> Storage:
     ------
     ValueError
         They do not.
-    ArgumentError
-        They ask for a sparse frame, which this version does not have.
 
     """
     path = storage.urlpath
@@ -102,9 +99,6 @@ def check_storage(storage: Storage) -> Storage:
     if mode == "r" and path is None:
         msg = "mode 'r': cannot open for reading, because you did not specify a urlpath"
         raise ValueError(msg)
-    if path is not None and not storage.contiguous:
-        msg = f"contiguous=False with urlpath {path!r}: sparse frames are not supported in this version"
-        raise ArgumentError(msg)
     return storage
 
 
@@ -125,8 +119,8 @@ def _check_mmap(storage: Storage) -> None:
 
 
 def exists(path: str) -> bool:
-    """Return whether there is anything at `path`."""
-    return os.path.lexists(path)
+    """Return whether there is anything at `path`, also if a writer was killed while replacing it."""
+    return find_name(path) is not None
 
 
 def is_array(store: ChunkStore) -> bool:
@@ -156,7 +150,7 @@ def open_handle(
     FormatError
         What is there is no frame, or a damaged one.
     ArgumentError
-        It is a sparse frame.
+        It is a sparse frame, to be mapped or at an offset.
     ReadOnlyError
         It is the frame of an old writer, to be changed.
     StorageError
@@ -173,11 +167,16 @@ def open_handle(
     if offset < 0:
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
-    if not os.path.exists(path):  # noqa: PTH110  (a str all the way)
+    place = find_name(path)
+    if place is None or not os.path.exists(place):  # noqa: PTH110  (a str all the way)
         msg = f"{path}: no such file"
         raise FileNotFoundError(msg)
-    if os.path.isdir(path):  # noqa: PTH112
-        msg = f"{path}: a directory; sparse frames are not supported in this version"
+    contiguous = not is_folder(place)
+    if not contiguous and mmap_mode is not None:
+        msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
+        raise ArgumentError(msg)
+    if not contiguous and offset:
+        msg = f"offset: expected 0 for {path}, a directory, got {offset}"
         raise ArgumentError(msg)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
     if effective != "r" and (how.get("snapshot") or how.get("recover")):
@@ -190,7 +189,7 @@ def open_handle(
         store,
         mode=effective,
         urlpath=path,
-        contiguous=True,
+        contiguous=contiguous,
         mmap_mode=mmap_mode,
         initial_mapping_size=initial_mapping_size,
         deserialize=deserialize,
@@ -205,7 +204,7 @@ def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOpt
     try:
         return FrameStore.open(path, offset=offset, writable=writable, **how)
     except FormatError:
-        legacy = open_legacy(path, offset=offset)
+        legacy = None if is_folder(path) else open_legacy(path, offset=offset)
         if legacy is None:
             raise
     if writable:
@@ -249,6 +248,7 @@ def create_handle(
             chunksize,
             meta,
             publish=publish,
+            contiguous=bool(storage.contiguous),
             sync=storage.sync,
             seal=storage.seal,
             locking=storage.locking or environment_locking(),
@@ -282,14 +282,16 @@ def reset_handle(handle: Handle, offset: int) -> None:
         return
     settings, chunksize, meta = store.settings, store.snapshot().chunksize, dict(store.meta)
     store.close()
-    handle.store = FrameStore.create(path, settings, chunksize, meta, locking=handle.locking)
+    handle.store = FrameStore.create(
+        path, settings, chunksize, meta, contiguous=handle.contiguous, locking=handle.locking
+    )
 
 
 def _make_way(path: str) -> None:
-    """Check that what is at `path` may be replaced; a frame file stays until then."""
-    info = os.stat(path)  # noqa: PTH116  (a str all the way)
+    """Check that what is at `path` may be replaced; it stays until then."""
+    info = os.stat(find_name(path, mend=True) or path)  # noqa: PTH116  (a str all the way)
     if stat.S_ISDIR(info.st_mode):
-        remove_urlpath(path)  # a directory cannot be replaced by renaming
+        _check_sparse(path)
     elif info.st_size and not _is_frame(path):
         msg = f"{path}: not a frame, so it is not replaced; remove it yourself or choose another path"
         raise ArgumentError(msg)
@@ -322,10 +324,11 @@ def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
 
     """
     target = local_path(path)
-    if target is None or not exists(target):
+    if target is None or find_name(target, mend=True) is None:
         return
     if os.path.isdir(target) and not os.path.islink(target):  # noqa: PTH112, PTH114
-        _remove_sparse(target)
+        _check_sparse(target)
+        remove_frame_folder(target)
         return
     if not os.path.isfile(target) or not _is_frame(target):  # noqa: PTH113
         msg = f"{target}: not a frame, so it is not removed"
@@ -334,26 +337,14 @@ def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
     remove_file(f"{target}.b2lock")
 
 
-def _remove_sparse(directory: str) -> None:
+def _check_sparse(directory: str) -> None:
+    """Check that a directory holds a sparse frame and nothing else."""
     names = sorted(os.listdir(directory))  # noqa: PTH208
-    foreign = [name for name in names if not _belongs_to_sparse(name)]
-    index = os.path.join(directory, _SPARSE_INDEX)  # noqa: PTH118
-    if foreign or _SPARSE_INDEX not in names or not _is_frame(index):
-        why = f"it holds {foreign[0]!r}" if foreign else f"it has no {_SPARSE_INDEX}"
+    foreign = [name for name in names if not belongs(name)]
+    if foreign or INDEX_NAME not in names or not _is_frame(joined(directory, INDEX_NAME)):
+        why = f"it holds {foreign[0]!r}" if foreign else f"it has no {INDEX_NAME}"
         msg = f"{directory}: not the directory of a sparse frame ({why}), so it is not removed"
         raise ArgumentError(msg)
-    for name in names:
-        remove_file(os.path.join(directory, name))  # noqa: PTH118
-    remove_folder(directory)
-
-
-def _belongs_to_sparse(name: str) -> bool:
-    stem, _, suffix = name.partition(".")
-    return name in (_SPARSE_INDEX, _SPARSE_LOCK) or (suffix == "chunk" and len(stem) == 8 and _is_hex(stem))  # noqa: PLR2004  (eight digits, as the format has it)
-
-
-def _is_hex(text: str) -> bool:
-    return all(digit in "0123456789abcdefABCDEF" for digit in text)
 
 
 def existing_data_error(path: str) -> StorageError:

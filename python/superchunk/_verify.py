@@ -147,6 +147,7 @@ def _verify(
             chunksize=header.chunksize,
             nbytes=header.nbytes,
             sealed=found.fingerprinted,
+            sealed_from=found.sealed_from,
             doubtful=found.trailer is None,
             decode=decode,
             nthreads=nthreads,

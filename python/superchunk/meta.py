@@ -304,7 +304,11 @@ class VlMeta(MutableMapping[str, Any]):
         store = self._handle.writing()
         checked = checked_name(name)
         layers = store.vlmeta
-        limit, kind = (MAX_VLMETA_FRAME, "frame") if self._handle.contiguous else (MAX_VLMETA, "super-chunk")
+        limit, kind = (
+            (MAX_VLMETA_FRAME, "frame")
+            if self._handle.contiguous or self._handle.urlpath
+            else (MAX_VLMETA, "super-chunk")
+        )
         if checked not in layers and len(layers) >= limit:
             why = ", because C-Blosc2 destroys a frame with more when it changes it" if kind == "frame" else ""
             msg = f"vlmeta: expected at most {limit} metalayers in a {kind}{why}; {checked!r} would be one more"

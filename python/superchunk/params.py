@@ -410,9 +410,10 @@ class Storage:
     Parameters
     ----------
     contiguous
-        True: one frame. None, the default: True with a `urlpath`, else False.
+        True: one frame. False with a `urlpath`: a sparse frame, a directory with a file
+        for each chunk. None, the default: True with a `urlpath`, else False.
     urlpath
-        A file, as str, path or ``file://`` URL; None: in memory.
+        A file, or the directory of a sparse frame, as str, path or ``file://`` URL; None: in memory.
     mode
         ``"r"`` read, ``"a"`` read and write (make it if it is absent), ``"w"``
         make a new one.

@@ -1,11 +1,11 @@
-"""`SChunk`, a super-chunk: a list of chunks, in memory or in one file.
+"""`SChunk`, a super-chunk: a list of chunks, in memory, in one file, or in a directory of files.
 
 ::
 
     SChunk ── Handle ── ChunkStore            where the chunks and metalayers are
        │                 MemoryStore | FrameStore
        ├── Encoder                            how this handle compresses
-       └── FunctionCalls → ItemCalls → ChunkCalls   what one can ask of it
+       └── StagedCalls → FunctionCalls → ItemCalls → ChunkCalls   what one can ask of it
 
 Makes, copies and closes; reads and writes are in the classes it builds on, opening by
 path or from bytes is in `_frames`. Neither a frame's bytes (`frame`) nor files
@@ -25,7 +25,6 @@ from superchunk import _engine
 from superchunk._buffers import byte_view
 from superchunk._chunks import ChunkInfo, chunk_bytes
 from superchunk._encoding import cparams_of, settings_of
-from superchunk._functions import FunctionCalls
 from superchunk._info import InfoReport, ratio, size
 from superchunk._opening import (
     check_storage,
@@ -35,6 +34,7 @@ from superchunk._opening import (
     is_array,
     open_handle,
 )
+from superchunk._staged import StagedCalls
 from superchunk._user import check_available, hooks_for
 from superchunk._verify import verify
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
@@ -53,6 +53,7 @@ from superchunk.params import (
 )
 from superchunk.storage.cframe import write_cframe
 from superchunk.storage.frames import FrameStore
+from superchunk.storage.transfer import transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -74,7 +75,7 @@ _ANY_CHUNKSIZE: Final = -1
 _STORAGE_FIELDS: Final = frozenset(f.name for f in fields(Storage))
 
 
-class SChunk(FunctionCalls):
+class SChunk(StagedCalls):
     """A super-chunk: data cut into compressed chunks, read back piece by piece.
 
     Parameters
@@ -516,7 +517,9 @@ class SChunk(FunctionCalls):
             There are over 16 vlmetalayers, more than a frame can hold.
 
         """
-        return write_cframe(self._handle.fresh())
+        store = self._handle.fresh()
+        with store.steady():
+            return write_cframe(store)
 
     def copy(
         self,
@@ -571,21 +574,24 @@ class SChunk(FunctionCalls):
         duplicate = SChunk.__new__(SChunk)
         duplicate._attach(handle, chosen, decompress)  # noqa: SLF001  (of the same class)
         target = handle.opened()
-        encoder = None if cparams is None else duplicate._encoder  # noqa: SLF001  (as above)
-        with _publishing(handle), target.batch():
-            insert_groups(target, self._chunks_for(encoder))
-            for name, chunk in store.vlmeta.items():
-                target.set_vlmeta(name, chunk)
+        with _publishing(handle):
+            if cparams is None:
+                transfer(store, target)
+                return duplicate
+            with store.steady(), target.batch():
+                insert_groups(target, self._chunks_by(duplicate._encoder))  # noqa: SLF001  (as above)
+                for name, chunk in store.vlmeta.items():
+                    target.set_vlmeta(name, chunk)
         return duplicate
 
-    def _chunks_for(self, encoder: Encoder | None) -> Iterator[bytes]:
-        """Yield each chunk as it is, or compressed anew by `encoder`."""
+    def _chunks_by(self, encoder: Encoder) -> Iterator[bytes]:
+        """Yield each chunk compressed anew by `encoder`."""
         store = self._handle.opened()
         hooks = hooks_for(self._user)
         for number in range(store.nchunks):
             source = store.source(number)
             info = _engine.describe(source)
-            if encoder is None or info.special:
+            if info.special:
                 yield chunk_bytes(source)
             elif info.vlblocks:
                 yield encoder.vlblocks(_engine.read_vlblocks(source, itemsize=self._typesize, hooks=hooks))

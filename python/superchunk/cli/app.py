@@ -1,7 +1,8 @@
 """The list of commands, and what becomes of their errors.
 
-Exit codes: 0 success, 1 failure (one line on stderr), 2 wrong command line, 130 interrupted,
-143 terminated. A reader of our output that goes away early (``superchunk cat … | head``) is no
+Exit codes: 0 success, 1 failure (one line on stderr), 2 wrong command line, 3 nothing proves
+a frame that was verified, 130 interrupted, 143 terminated.
+A reader of our output that goes away early (``superchunk cat … | head``) is no
 failure.
 
 Source: docs/cli.md, section "Exit codes".
@@ -27,6 +28,9 @@ from superchunk.cli.decompress import decompress
 from superchunk.cli.demo import demo
 from superchunk.cli.errors import EXPECTED, describe
 from superchunk.cli.info import info
+from superchunk.cli.repair import compact as compact_frame
+from superchunk.cli.repair import repair
+from superchunk.cli.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +72,7 @@ def commands(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for _command in (info, compress, decompress, cat, list_codecs, bench, demo):
+for _command in (info, compress, decompress, cat, list_codecs, bench, demo, verify, repair, compact_frame):
     commands.add_command(_command)
 
 

@@ -2,9 +2,9 @@ r"""Seals, fingerprint and commit record: what tells a damaged frame from a soun
 
 ::
 
-    chunk            | SCSEAL1\0 | XXH3-64 of the chunk |
-    ... index chunk  | SCCOMIT1 | settled u64 | header_len u32 | flags u32 | header | XXH3-64 |
-    trailer          ... 0xD8 | 3 | XXH3-128 of header, index chunk and trailer |
+    chunk    | SCSEAL1\0 | XXH3-64 of the chunk |
+    trailer  ... | SCCOMIT1 | settled u64 | sealed_from u64 | header_len u32 | flags u32 | header | XXH3-64 |
+             0xCE ... | 0xD8 | 3 | XXH3-128 of header, index chunk and trailer |
 
 The fingerprint leaves out what C-Blosc2 may change in a header without touching the
 trailer; the record's copy of the header is the check for that. All of it stands where
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FINGERPRINT_LEN",
     "FINGERPRINT_TYPE",
+    "HEADER_LEN_AT",
     "RECORD_MAGIC",
     "SEAL_LEN",
     "SEAL_MAGIC",
@@ -47,15 +48,19 @@ SEAL_LEN = 16
 RECORD_MAGIC = b"SCCOMIT1"
 """The first bytes of a commit record."""
 
+HEADER_LEN_AT = 24
+"""Where a record tells the length of the header in it, a little-endian u32."""
+
 FINGERPRINT_TYPE = 3
 """The trailer's type byte for a fingerprint of 128 bits."""
 
 FINGERPRINT_LEN = 16
 """Bytes of the fingerprint, the last ones of the trailer."""
 
-_HEAD = struct.Struct("<8sQII")
+_HEAD = struct.Struct("<8sQQII")
 _HASH = struct.Struct("<Q")
 _PENDING = 1
+_TAIL_LEN = 23
 # What C-Blosc2 may change in a header without touching the trailer, besides contents.
 _MASKED = ((0x19, 0x1A), (0x1B, 0x1D), (0x30, 0x39), (0x3F, 0x45), (0x46, 0x57))
 
@@ -74,28 +79,47 @@ class CommitRecord:
     settled: int
     """Bytes of a contiguous frame that were on the disk before the header named them;
     1 or 0 in a sparse one."""
+    sealed_from: int = 0
+    """Chunks that begin at this byte of the frame or behind it have seals; in a sparse
+    frame 0 if all have."""
     pending: bool = False
     """Whether the header in the frame may have old bytes behind its first sector; then
     the copy here counts."""
 
     def to_bytes(self) -> bytes:
         """Return the record."""
-        body = _HEAD.pack(RECORD_MAGIC, self.settled, len(self.header), int(self.pending)) + self.header
+        flags = _PENDING if self.pending else 0
+        body = _HEAD.pack(RECORD_MAGIC, self.settled, self.sealed_from, len(self.header), flags) + self.header
         return body + _HASH.pack(_engine.hash64([body]))
+
+    @classmethod
+    def of_trailer(cls, trailer: bytes, header_len: int) -> Self | None:
+        """Return the record in a whole trailer; None if there is none, or no sound one.
+
+        Parameters
+        ----------
+        trailer
+            The trailer's bytes.
+        header_len
+            Bytes of the header of its frame.
+
+        """
+        at = len(trailer) - _TAIL_LEN - record_len(header_len)
+        return None if at < 0 else cls.from_bytes(trailer[at:])
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self | None:
         """Return the record that `raw` begins with; None if there is none, or no sound one."""
         if len(raw) < _HEAD.size:
             return None
-        magic, settled, header_len, flags = _HEAD.unpack_from(raw)
+        magic, settled, sealed_from, header_len, flags = _HEAD.unpack_from(raw)
         length = record_len(header_len)
         if magic != RECORD_MAGIC or len(raw) < length:
             return None
         body = raw[: length - _HASH.size]
         if _HASH.unpack_from(raw, len(body))[0] != _engine.hash64([body]):
             return None
-        return cls(body[_HEAD.size :], settled, bool(flags & _PENDING))
+        return cls(body[_HEAD.size :], settled, sealed_from, bool(flags & _PENDING))
 
 
 def masked_header(header: bytes, layers: Mapping[str, tuple[int, int]]) -> bytes:

@@ -7,6 +7,7 @@
     3         ...     0xCD, u16 6 + m, then the table of `metalayers`, whose
                       positions count from the trailer's start; each content is
                       one complete chunk
+    ...       ...     what only its writer understands: our commit record
     end - 23  1 + 4   0xCE, u32 trailer length
     end - 18  1 + 1   0xD8, fingerprint type: 0 none, 1 = 32, 2 = 64, 3 = 128 bit
     end - 16  16      fingerprint
@@ -29,7 +30,7 @@ from superchunk.frame.metalayers import read_table, write_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MAX_VLMETALAYERS_READ", "TAIL_LEN", "Trailer", "trailer_len"]
+__all__ = ["MAX_VLMETALAYERS_READ", "TAIL_LEN", "Trailer", "trailer_len", "with_record"]
 
 TAIL_LEN = 23
 """Bytes at the end of a trailer that have fixed places."""
@@ -70,6 +71,12 @@ def trailer_len(tail: bytes, *, at: int, most: int) -> int:
     if not MIN_TRAILER_LEN <= length <= most:
         raise FormatError("trailer length", at=at + 1, expected=f"{MIN_TRAILER_LEN} to {most}", found=length)
     return int(length)
+
+
+def with_record(trailer: bytes, record: bytes) -> bytes:
+    """Return `trailer` with `record` in front of its length, which tells both together."""
+    length = len(trailer) + len(record)
+    return b"".join((trailer[:-TAIL_LEN], record, b"\xce", length.to_bytes(4, "big"), trailer[5 - TAIL_LEN :]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

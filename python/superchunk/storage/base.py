@@ -10,7 +10,7 @@ Source: docs/format/cframe.md, "Fields" and "Variable chunk sizes".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from superchunk.frame.index import Index
 
 __all__ = ["ChunkStore", "FrameSettings", "Snapshot"]
+
+T = TypeVar("T")
 
 _MAX_INT32 = 2**31 - 1
 _SLOTS = 6
@@ -161,6 +163,19 @@ class ChunkStore(Protocol):
     @property
     def frame_len(self) -> int:
         """Bytes of the committed frame; 0 in memory."""
+        ...
+
+    @property
+    def shifting(self) -> bool:
+        """Whether chunks may go while they are read; then `steadily` must be used."""
+        ...
+
+    def steadily(self, ask: Callable[[], T]) -> T:
+        """Return what `ask`, which reads chunks, returns for one state of the store."""
+        ...
+
+    def steady(self) -> AbstractContextManager[None]:
+        """Keep the chunks where they are while the block reads, for long reads."""
         ...
 
     @property

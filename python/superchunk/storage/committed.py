@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import warnings
 from abc import abstractmethod
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,13 +25,13 @@ from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
-from superchunk.frame.metalayers import write_metalayers
-from superchunk.frame.trailer import Trailer
+from superchunk.frame.metalayers import read_metalayers, write_metalayers
+from superchunk.frame.trailer import Trailer, with_record
 from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from superchunk._engine import Source
     from superchunk.params import SyncLevel
@@ -46,15 +46,21 @@ _CHUNK_HEADER_LEN = 32
 
 
 def empty_frame(
-    settings: FrameSettings, chunksize: int, meta: Mapping[str, bytes], *, vlblocks: bool, sparse: bool = False
+    settings: FrameSettings,
+    chunksize: int,
+    meta: Mapping[str, bytes],
+    *,
+    vlblocks: bool,
+    seal: bool,
+    sparse: bool = False,
 ) -> bytes:
     """Return a whole frame without chunks."""
     block = write_metalayers(meta)
-    trailer = Trailer().to_bytes()
     header_len = FIXED_LEN + len(block)
+    trailer = Trailer(fingerprint_type=FINGERPRINT_TYPE if seal else 0).to_bytes()
     header = FrameHeader(
         header_len=header_len,
-        frame_len=header_len + len(trailer),
+        frame_len=header_len + len(trailer) + (record_len(header_len) if seal else 0),
         nbytes=0,
         cbytes=0,
         chunksize=chunksize,
@@ -64,7 +70,21 @@ def empty_frame(
         sparse=sparse,
         **asdict(settings),
     )
-    return header.to_bytes() + block + trailer
+    raw = header.to_bytes() + block
+    return raw + (_with_proof(raw, read_metalayers(raw), None, trailer, CommitRecord(raw, 0)) if seal else trailer)
+
+
+def _with_proof(
+    header: bytes,
+    layers: Mapping[str, tuple[int, int]],
+    index_chunk: Source | None,
+    trailer: bytes,
+    record: CommitRecord,
+) -> bytes:
+    """Return `trailer`, of fingerprint type 3, with a commit record and its fingerprint."""
+    whole = with_record(trailer, record.to_bytes())
+    parts = [] if index_chunk is None else [index_chunk]
+    return whole[:-FINGERPRINT_LEN] + fingerprint(header, layers, parts, whole)
 
 
 class CommittedFrame(MutableChunkTable):
@@ -157,6 +177,16 @@ class CommittedFrame(MutableChunkTable):
     @abstractmethod
     def settled_place(self) -> Any:  # noqa: ANN401 - a function, see Snapshot
         """Return `place` for the chunks as they are, whatever is changed later."""
+
+    def shaken(self, version: int) -> bool:
+        """Return whether chunks read since `version` may be of more than one state."""
+        return self.version != version
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Keep the present state as it is while the block reads."""
+        with self.lock:
+            yield
 
     # The committed state.
 
@@ -251,10 +281,6 @@ class CommittedFrame(MutableChunkTable):
         """Before a change: come to terms with what another process did."""
         if not self._dirty and not self._depth:
             self.refresh()
-
-    def mark_changed(self) -> None:
-        """Have the next commit write the frame, even if nothing is changed until then."""
-        self._dirty = True
 
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""
@@ -356,8 +382,7 @@ class CommittedFrame(MutableChunkTable):
 
     def _overhead(self, index_len: int) -> int:
         """Return how many chunk bytes make a commit with such an index cheap."""
-        header_len = len(self._raw_header)
-        return _COMMIT_SHARE * (index_len + self._trailer_len + record_len(header_len) + FIXED_LEN)
+        return _COMMIT_SHARE * (index_len + self._trailer_len + FIXED_LEN)
 
     def _expected_index_len(self) -> int:
         nchunks = len(self.index)
@@ -371,23 +396,27 @@ class CommittedFrame(MutableChunkTable):
         self._index_len, self._index_of = len(chunk), len(self.index)
         return chunk
 
-    def _trailer(self) -> bytes:
-        """Return the trailer, to be sealed by `_sealed` if seals are wanted."""
+    def _plain_trailer(self) -> bytes:
+        """Return the trailer without record and fingerprint, kept while it is the same."""
         held, sealing, raw = self._last_trailer
         if held is not self.vlmeta or sealing != self.sealing:
             raw = Trailer(vlmeta=self.vlmeta, fingerprint_type=FINGERPRINT_TYPE if self.sealing else 0).to_bytes()
             self._last_trailer = (self.vlmeta, self.sealing, raw)
         return raw
 
-    def _sealed(self, header: bytes, index_chunk: Source | None, trailer: bytes) -> bytes:
-        """Return `trailer` with the fingerprint of such a frame."""
-        if not self.sealing:
-            return trailer
-        parts = [] if index_chunk is None else [index_chunk]
-        return trailer[:-FINGERPRINT_LEN] + fingerprint(header, self._layers, parts, trailer)
+    def _next_trailer_len(self) -> int:
+        """Return the bytes of the trailer that comes next."""
+        return len(self._plain_trailer()) + self._record_len()
 
-    def _record(self, header: bytes, settled: int, *, pending: bool = False) -> bytes:
-        return CommitRecord(header, settled, pending).to_bytes() if self.sealing else b""
+    def _next_trailer(
+        self, header: bytes, index_chunk: Source | None, *, settled: int, sealed_from: int, pending: bool = False
+    ) -> bytes:
+        """Return the trailer of a frame with such a header and index chunk."""
+        plain = self._plain_trailer()
+        if not self.sealing:
+            return plain
+        record = CommitRecord(header, settled, sealed_from, pending)
+        return _with_proof(header, self._layers, index_chunk, plain, record)
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

@@ -2,12 +2,12 @@
 
 ::
 
-    header | chunks  dead  chunks | index chunk | record | trailer      committed
-    header | chunks  dead  chunks | dead                  dead | new chunks            waiting
-    header | chunks  dead  chunks | dead                  dead | new chunks | index chunk | record | trailer
+    header | chunks  dead  chunks | index chunk | trailer                          committed
+    header | chunks  dead  chunks | dead          dead | new chunks                waiting
+    header | chunks  dead  chunks | dead          dead | new chunks | index chunk | trailer
 
 New chunks go behind the frame's end, each with its seal, where nobody sees them; a commit
-writes index chunk, record and trailer behind them, and then switches to the new state by
+writes index chunk and trailer behind them, and then switches to the new state by
 one write of the header. What the old header points to is never overwritten, so a
 reader sees one state or the other, and needs no lock. A frame without data, whose trailer
 has to stand right behind the header, is written as a new file that takes the old one's name;
@@ -39,6 +39,7 @@ from superchunk.storage import registry
 from superchunk.storage.committed import empty_frame
 from superchunk.storage.copying import copy_chunks
 from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
+from superchunk.storage.folder import is_folder, open_folder, take_name
 from superchunk.storage.followed import FollowedFile
 from superchunk.storage.loading import PROBE_LEN
 from superchunk.storage.locks import WriterLock
@@ -66,9 +67,9 @@ def aside_of(path: str) -> str:
 
 
 def refuse_if_written(final: str, path: str) -> None:
-    """Raise LockedError if another process is writing the frame file `final`."""
+    """Raise LockedError if another process is writing the frame `final`, a file or a directory."""
     try:
-        file = FileBytes.open(final)
+        file = FileBytes(final, open_folder(final)) if is_folder(final) else FileBytes.open(final)
     except (OSError, SuperchunkError):
         return
     lock = WriterLock()
@@ -114,7 +115,7 @@ class ContiguousState(FollowedFile):
             The system refuses.
 
         """
-        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks)
+        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, seal=seal)
         final = os.path.realpath(path)
         refuse_if_written(final, path)
         file = FileBytes.create(aside_of(final), told_as=path)
@@ -129,7 +130,6 @@ class ContiguousState(FollowedFile):
             file.close()
             remove_file(file.path)
             raise
-        state.mark_changed()  # the first commit writes it again, with its fingerprint
         registry.enter((*file.identity(), 0), state)
         return state
 
@@ -227,6 +227,8 @@ class ContiguousState(FollowedFile):
         self.file.pwrite(parts, self.start + self._end)
         self._stray = False
         self._written += at - self._end
+        if not self.sealing:
+            self._sealed_from = at
         self._end = at
         self._room = at - header_len
         return entries
@@ -284,7 +286,7 @@ class ContiguousState(FollowedFile):
         self._pending = False
 
     def _write_commit(self, index_chunk: bytes | None, *, sync: bool, pending: bool = False) -> None:
-        """Write index chunk, record and trailer, and then the header; its first sector, while it is `pending`."""
+        """Write index chunk and trailer, and then the header; its first sector, while it is `pending`."""
         header_len = len(self._raw_header)
         end, room = self._end, self._room
         chunk = b""
@@ -294,16 +296,14 @@ class ContiguousState(FollowedFile):
             source, room = chunk, end - header_len
         else:  # it stays where it is, and what stood behind it becomes slack
             source = (self.file.read_fd, self._base + room, self._index_len)
-        trailer = self._trailer()
-        frame_len = end + len(chunk) + self._record_len() + len(trailer)
+        frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=room)
         settled = frame_len if sync else self._settled
-        record = self._record(header, settled, pending=pending)
-        trailer = self._sealed(header, source, trailer)
+        trailer = self._next_trailer(header, source, settled=settled, sealed_from=self._sealed_from, pending=pending)
         if self._stray:
             self._trim(end)
         self._stray = True
-        self.file.pwrite([chunk, record, trailer], self.start + end)
+        self.file.pwrite([chunk, trailer], self.start + end)
         if sync:
             self.file.sync()
         old = self._committed_header
@@ -348,14 +348,16 @@ class ContiguousState(FollowedFile):
         self._done_with(sync=sync)
 
     def _empty_parts(self) -> tuple[bytes, bytes]:
-        trailer = self._trailer()
-        raw = self._header(frame_len=len(self._raw_header) + len(trailer), cbytes=0)
-        return raw, self._sealed(raw, None, trailer)
+        frame_len = len(self._raw_header) + self._next_trailer_len()
+        raw = self._header(frame_len=frame_len, cbytes=0)
+        settled = frame_len if self._durable and not self.start else 0
+        return raw, self._next_trailer(raw, None, settled=settled, sealed_from=0)
 
     def _became_empty(self, raw: bytes, trailer: bytes) -> None:
         self._became(raw, len(raw) + len(trailer), len(trailer))
         self._probe = (raw + trailer)[:PROBE_LEN]
-        self._room = self._index_len = self._index_of = self._settled = 0
+        self._room = self._index_len = self._index_of = self._sealed_from = 0
+        self._settled = len(raw) + len(trailer)
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Write the frame anew without its dead bytes, in place of the old file.
@@ -388,7 +390,7 @@ class ContiguousState(FollowedFile):
             lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
             end, entries = fill(file, len(self._raw_header))
             header, chunk, trailer = self._write_whole(file, end, entries)
-            if self.sync_level != "never" and not self.fresh:
+            if self._durable:
                 file.sync()
             replace_file(file.path, final)
         except BaseException:
@@ -404,15 +406,22 @@ class ContiguousState(FollowedFile):
             self.index.assign(entries)
             self.index.forget()
             self._index_len, self._index_of = len(chunk), len(entries)
-            frame_len = end + len(chunk) + self._record_len() + len(trailer)
+            frame_len = end + len(chunk) + len(trailer)
             self._became(header, frame_len, len(trailer))
-            self._room, self._probe, self._settled = end - len(header), header[:PROBE_LEN], frame_len
+            self._room, self._probe = end - len(header), header[:PROBE_LEN]
+            self._settled = frame_len if self._durable else 0
+            self._sealed_from = 0 if self.sealing else frame_len
         else:
             self._became_empty(header, trailer)
         self._base = len(header)
         self._stray, self._behind, self._new_name = False, 0, True
         self._stale_seals = False
         self._done_with(sync=sync and self.sync_level != "never")
+
+    @property
+    def _durable(self) -> bool:
+        """Whether a new file has to be on the disk before it takes the old one's place."""
+        return self.sync_level != "never" and not self.fresh
 
     def _write_whole(self, file: FileBytes, end: int, entries: Sequence[int]) -> tuple[bytes, bytes, bytes]:
         """Write all but the chunks of a frame; return header, index chunk and trailer."""
@@ -423,11 +432,11 @@ class ContiguousState(FollowedFile):
         index = self.index.copy()
         index.assign(entries)
         chunk = index.to_chunk()
-        trailer = self._trailer()
-        frame_len = end + len(chunk) + self._record_len() + len(trailer)
+        frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=end - len(self._raw_header))
-        trailer = self._sealed(header, chunk, trailer)
-        file.pwrite([chunk, self._record(header, frame_len), trailer], end)
+        settled = frame_len if self._durable else 0
+        trailer = self._next_trailer(header, chunk, settled=settled, sealed_from=0 if self.sealing else frame_len)
+        file.pwrite([chunk, trailer], end)
         file.pwrite(header, 0)
         return header, chunk, trailer
 
@@ -445,7 +454,7 @@ class ContiguousState(FollowedFile):
         if os.path.lexists(name) and self.sync_level != "never":
             self.file.sync()
             self.fresh = False
-        replace_file(self.file.path, name)
+        take_name(self.file.path, name)
         self.file.path = name
         self.unpublished = None
         self._new_name = True

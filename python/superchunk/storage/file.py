@@ -17,7 +17,7 @@ import stat
 from typing import TYPE_CHECKING, Self
 
 from superchunk import _engine
-from superchunk.exceptions import StorageError, UnsupportedError
+from superchunk.exceptions import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +33,12 @@ __all__ = [
     "remove_folder",
     "replace_file",
     "storage_error",
+    "sync_files",
     "sync_folder",
 ]
 
+_MOST_SINGLY = 64
+"""Files that are synced one by one."""
 _MOST_BUFFERS = 1024
 """Buffers of one ``pwritev``: what POSIX systems take (IOV_MAX)."""
 
@@ -73,6 +76,22 @@ class System:
     def sync(self, fd: int) -> None:
         """Wait until the file's bytes and its size are on the disk."""
         os.fsync(fd)
+
+    def sync_named(self, path: str) -> None:
+        """Wait until the bytes of the regular file `path` and its size are on the disk."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_filesystem(self, path: str) -> None:
+        """Wait until all that was written to the file system of the directory `path` is on the disk."""
+        fd = self.open_folder(path)
+        try:
+            _engine.sync_filesystem(fd)
+        finally:
+            os.close(fd)
 
     def rename(self, old: str, new: str) -> None:
         """Give `old` the name `new`, in place of what has it."""
@@ -192,6 +211,35 @@ def remove_folder(path: str) -> None:
         raise storage_error(error, path) from error
 
 
+def sync_files(folder: str, names: Sequence[str]) -> None:
+    """Wait until the files `names` in the directory `folder` are on the disk, not their names.
+
+    Of many, the whole file system is written out in one go, where the system can do that.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    if len(names) > _MOST_SINGLY:
+        try:
+            system.sync_filesystem(folder)
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise storage_error(error, folder) from error
+        else:
+            return
+    for name in names:
+        path = os.path.join(folder, name)  # noqa: PTH118 - a name is a str here
+        try:
+            system.sync_named(path)
+        except FileNotFoundError:
+            continue  # nothing that could be lost
+        except OSError as error:
+            raise storage_error(error, path) from error
+
+
 def sync_folder(path: str, *, told_as: str | None = None) -> None:
     """Wait until the names in the directory `path` are on the disk; an empty path is the current one.
 
@@ -224,36 +272,34 @@ class FileBytes:
         self.write_fd = write_fd
 
     @classmethod
-    def open(cls, path: str) -> Self:
+    def open(cls, path: str, *, follow: bool = True) -> Self:
         """Open the regular file `path` for reading.
+
+        Parameters
+        ----------
+        path
+            The file.
+        follow
+            It may be a symbolic link.
 
         Raises
         ------
         FileNotFoundError
             There is none.
-        UnsupportedError
-            It is a directory: a sparse frame, if a frame at all.
         StorageError
             The system refuses, or it is no regular file.
 
         """
         try:
             # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
         except FileNotFoundError:
             raise
         except OSError as error:
             raise storage_error(error, path) from error
-        mode = os.fstat(fd).st_mode
-        if stat.S_ISREG(mode):
+        if stat.S_ISREG(os.fstat(fd).st_mode):
             return cls(path, fd)
         os.close(fd)
-        if stat.S_ISDIR(mode):
-            refusal = UnsupportedError("frame type", 1, "sparse")
-            refusal.args = (
-                f"{path}: expected a file, found a directory: sparse frames are not supported by this version",
-            )
-            raise refusal
         raise StorageError(f"{path}: expected a regular file")
 
     @classmethod

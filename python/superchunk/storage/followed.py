@@ -53,7 +53,7 @@ class FollowedFile(CommittedFrame):
         self._retired: list[FileBytes] = []
         self._writer = WriterLock()
         self._taking_turns = False
-        self._new_name = False
+        self._new_name = True  # for all that is known; whoever made the file may not have synced the directory
         super().__init__(file.path, loaded)
 
     @classmethod
@@ -87,8 +87,10 @@ class FollowedFile(CommittedFrame):
         self._end = header.frame_len
         self._behind = self._size - header.frame_len
         self._stray = self._behind > 0
-        # What others wrote cannot be checked, so it counts as settled.
-        self._settled = loaded.record.settled if loaded.record and loaded.sealed is not False else header.frame_len
+        if loaded.record is not None and loaded.sealed is not False:
+            self._settled, self._sealed_from = loaded.record.settled, loaded.record.sealed_from
+        else:  # what others wrote has no seals, and cannot be compared
+            self._settled = self._sealed_from = header.frame_len
         self._pending = loaded.record is not None and loaded.record.pending
         super()._adopt(loaded)
 
@@ -118,7 +120,7 @@ class FollowedFile(CommittedFrame):
         stored, specials = self.live
         used = len(self._raw_header) + self._index_len + self._trailer_len + stored
         if self.sealing and not self._stale_seals:
-            used += SEAL_LEN * (len(self.index) - specials) + self._record_len() * bool(self.nbytes)
+            used += SEAL_LEN * (len(self.index) - specials)
         return max(self._end - used, 0)
 
     def refresh(self, *, force: bool = False) -> bool:

@@ -9,15 +9,19 @@ Source: docs/format/cframe.md, "Commits" and "Concurrency".
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
 
-from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError, SuperchunkError
+from superchunk.exceptions import ArgumentError, ClosedError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
+from superchunk.storage.folder import find_name, is_folder
 from superchunk.storage.sidecar import LockSidecar
+from superchunk.storage.sparse import SparseState
+from superchunk.storage.staging import read_staged
 from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
@@ -26,10 +30,15 @@ if TYPE_CHECKING:
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
+    from superchunk.storage.staging import StagedChunk
 
 __all__ = ["FrameStore", "OpenOptions"]
 
+T = TypeVar("T")
+
 _MAX_CHUNKSIZE = 2**31 - 1
+# Before a call is made again, whose frame was changed meanwhile, seconds.
+_PAUSES = (0.0, 0.0, 0.001, 0.004)
 
 
 class OpenOptions(TypedDict, total=False):
@@ -70,6 +79,7 @@ class FrameStore(TableView):
         self._seal = seal
         self._sidecar = sidecar
         self._seen = state.version
+        self.shifting = (state.sparse and not pinned) or sidecar is not None
         if writable:
             state.writers += 1
 
@@ -85,16 +95,17 @@ class FrameStore(TableView):
         publish: bool = True,
         sync: SyncLevel = "explicit",
         seal: bool = True,
+        contiguous: bool = True,
         locking: bool = False,
     ) -> Self:
-        """Make an empty frame, in place of whatever file was at `path`.
+        """Make an empty frame, in place of whatever frame was at `path`.
 
         It is written aside and then renamed, so that a failure leaves the old file.
 
         Parameters
         ----------
         path
-            The file.
+            The file, or the directory of a sparse frame.
         settings
             What to record for new chunks.
         chunksize
@@ -111,6 +122,8 @@ class FrameStore(TableView):
             When to wait for the disk.
         seal
             Write seals, fingerprint and commit records.
+        contiguous
+            One file; otherwise a directory, with a file for each chunk.
         locking
             Take part in the lock protocol of C-Blosc2.
 
@@ -129,14 +142,19 @@ class FrameStore(TableView):
         if not -1 <= chunksize <= _MAX_CHUNKSIZE:
             raise ValueError(f"chunksize: expected -1 to {_MAX_CHUNKSIZE}, got {chunksize}")
         name = os.fspath(path)
-        state = ContiguousState.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
-        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=_sidecar(name) if locking else None)
-        if publish:
-            try:
+        layout: type[ContiguousState | SparseState] = ContiguousState if contiguous else SparseState
+        state = layout.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
+        sidecar = LockSidecar(name, sparse=not contiguous) if locking else None
+        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=sidecar)
+        try:
+            if locking:  # nobody knows of the frame yet, so that nobody can come in between
+                state.disable_writing()
+                state.enable_writing(taking_turns=True)
+            if publish:
                 store.publish()
-            except BaseException:
-                store.discard()
-                raise
+        except BaseException:
+            store.discard()
+            raise
         return store
 
     @classmethod
@@ -152,14 +170,14 @@ class FrameStore(TableView):
         recover: bool = False,
         locking: bool = False,
     ) -> Self:
-        """Open the frame that begins at byte `offset` of a file.
+        """Open the frame that begins at byte `offset` of a file, or is a directory.
 
         Parameters
         ----------
         path
-            The file.
+            The file, or the directory of a sparse frame.
         offset
-            Bytes before the frame.
+            Bytes before the frame in its file.
         writable
             It will be changed, by this process alone.
         sync, seal, locking
@@ -189,12 +207,19 @@ class FrameStore(TableView):
             raise ValueError(f"offset: expected at least 0, got {offset}")
         if writable and (snapshot or recover):
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
-        state = ContiguousState.opened(name, offset, private=snapshot or recover, recover=recover)
         pinned = snapshot or recover
+        place = find_name(name, mend=writable) or name
+        if is_folder(place):
+            if offset:
+                raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
+            state = SparseState.opened(place, private=pinned, recover=recover)
+        else:
+            state = ContiguousState.opened(place, offset, private=pinned, recover=recover)
         store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=pinned)
         try:
             if locking and not pinned:
                 store._sidecar = _sidecar(name)
+                store.shifting = True
             with state.lock:
                 if writable:
                     state.enable_writing(taking_turns=locking)
@@ -238,6 +263,7 @@ class FrameStore(TableView):
             new = new.successor
         registry.join(new)
         self._state = new
+        self.shifting = (new.sparse and not self.pinned) or self._sidecar is not None
         if self.writable:
             old.writers -= 1
             new.writers += 1
@@ -361,6 +387,48 @@ class FrameStore(TableView):
         self.change_tick += 1
         return True
 
+    def steadily(self, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns, of one committed state even where chunks may go while it reads.
+
+        It is asked again if the frame was changed meanwhile; if that keeps happening, with the
+        state held as it is.
+        """
+        if not self.shifting:
+            return ask()
+        if self._sidecar is not None:  # writers wait for readers, and then change chunks where they are
+            with self._sidecar.shared() as changed:
+                self._open.refresh(force=changed)
+                return ask()
+        for pause in _PAUSES:
+            state = self._open
+            version = state.version
+            try:
+                answer = ask()
+            except SuperchunkError:
+                if self._state is state and not state.shaken(version):
+                    raise
+            else:
+                if self._state is state and not state.shaken(version):
+                    return answer
+            time.sleep(pause)
+        with self.steady():
+            return ask()
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Keep the state as it is, and its chunks where they are, while the block reads."""
+        if not self.shifting:
+            yield
+            return
+        if self._sidecar is not None:
+            with self._sidecar.shared() as changed:
+                self._open.refresh(force=changed)
+                yield
+            return
+        self.refresh()
+        with self._open.steady():
+            yield
+
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
         with self._changing() as state:
@@ -400,6 +468,42 @@ class FrameStore(TableView):
         """Remove a vlmetalayer, at once for every reader."""
         with self._changing() as state:
             state.del_vlmeta(name)
+
+    def reserve(self, count: int) -> range:
+        """Set chunk ids aside for files that other processes place; see `storage.staging`.
+
+        Raises
+        ------
+        ArgumentError
+            It is no sparse frame, or `count` is negative.
+        StorageError
+            There are not so many ids.
+
+        """
+        with self._changing() as state:
+            if count < 0:
+                raise ArgumentError(f"n: expected 0 or more, got {count}")
+            return _sparse(state).reserve(count)
+
+    def staged(self, staged: StagedChunk) -> bytes:
+        """Return a staged chunk, checked, for `insert` or `replace`.
+
+        Raises
+        ------
+        ArgumentError
+            It is no sparse frame, or the id was not set aside here, or is in use already.
+        FormatError
+            The file is not what was staged.
+        StorageError
+            It cannot be read.
+
+        """
+        state = _sparse(self._open)
+        if not state.is_reserved(staged.chunk_id):
+            raise ArgumentError(
+                f"chunk_id: expected one that reserve_chunk_ids gave and that is not in use yet, got {staged.chunk_id}"
+            )
+        return read_staged(state.folder.path, staged)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -499,6 +603,12 @@ class FrameStore(TableView):
                 state.disable_writing()
         if registry.leave(state):
             state.close()
+
+
+def _sparse(state: CommittedFrame) -> SparseState:
+    if not isinstance(state, SparseState):
+        raise ArgumentError(f"{state.path}: only a sparse frame (contiguous=False) takes chunks that others place")
+    return state
 
 
 def _sidecar(path: str) -> LockSidecar:

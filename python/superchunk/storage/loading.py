@@ -22,7 +22,7 @@ from superchunk import _engine
 from superchunk.exceptions import FormatError, TruncatedError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import Index, located
-from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
+from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint
 from superchunk.frame.metalayers import read_metalayers
 from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
 from superchunk.storage.base import FrameSettings
@@ -150,12 +150,9 @@ def parse_frame(
         source = part(index_pos, room) if room <= _KEEP_INDEX else index_at(index_pos, room)
         index, index_len = _parse_index(header, source, index_pos)
     probe = head[: min(PROBE_LEN, header.header_len if header.nbytes else frame_len)]
-    record_at = trailer_at - record_len(header.header_len)
-    record = None
-    if record_at >= index_pos + index_len:
-        record = CommitRecord.from_bytes(part(record_at, trailer_at - record_at))
-        if record is not None and record.pending and record.header[:FIXED_LEN] == raw_header[:FIXED_LEN]:
-            raw_header = record.header
+    record = CommitRecord.of_trailer(raw_trailer, header.header_len)
+    if record is not None and record.pending and record.header[:FIXED_LEN] == raw_header[:FIXED_LEN]:
+        raw_header = record.header
     loaded = Loaded(
         header=header,
         raw_header=raw_header,

@@ -33,7 +33,7 @@ if sys.platform == "win32":
 else:
     from fcntl import F_GETFL, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, fcntl, flock
 
-__all__ = ["CANNOT_LOCK", "LOCK_EX", "LOCK_SH", "LOCK_UN", "WriterLock", "flock", "leads_to", "separate"]
+__all__ = ["CANNOT_LOCK", "LOCK_EX", "LOCK_NB", "LOCK_SH", "LOCK_UN", "WriterLock", "flock", "leads_to", "separate"]
 
 CANNOT_LOCK: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS})
 """What a file system answers that has no such locks."""

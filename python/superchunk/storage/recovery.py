@@ -1,7 +1,7 @@
 """Finding commits in a file by their records, when its header no longer leads to one.
 
-Every commit leaves a record in front of its trailer, with a copy of the header that it
-wrote, and nothing that it names is overwritten later.
+Every commit leaves a record in its trailer, with a copy of the header that it wrote, and
+nothing that it names is overwritten later.
 
 Source: docs/format/integrity.md, "Recovery".
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN
-from superchunk.frame.integrity import RECORD_MAGIC, CommitRecord, record_len
+from superchunk.frame.integrity import HEADER_LEN_AT, RECORD_MAGIC, CommitRecord, record_len
 from superchunk.storage.loading import check_fingerprint, parse_frame
 from superchunk.storage.seals import SEALED, UNSEALED, stored_entries
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["commits", "newest_intact"]
 
 _WINDOW = 2**20
-_HEADER_LEN_AT = 16
 _MAX_HEADER_LEN = 2**24
 # A hostile file may hold as many records as it likes.
 _MAX_CANDIDATES = 4096
@@ -92,8 +91,8 @@ def commits(
     # What a hostile file can make us read, bytes.
     budget = 4 * size + 64 * _WINDOW
     for at in _candidates(read, size, size if within is None else within):
-        head = read(_HEADER_LEN_AT + 4, at)
-        header_len = int.from_bytes(head[_HEADER_LEN_AT:], "little")
+        head = read(HEADER_LEN_AT + 4, at)
+        header_len = int.from_bytes(head[HEADER_LEN_AT:], "little")
         if not FIXED_LEN < header_len <= min(_MAX_HEADER_LEN, at + header_len):
             continue
         budget -= header_len
@@ -154,11 +153,13 @@ def _commit_of(
 
 
 def _chunks_are_whole(file: FileBytes, start: int, loaded: Loaded) -> bool:
-    """Return whether no chunk of a commit is known to be damaged."""
+    """Return whether all chunks of a commit are as they were sealed, or never were."""
     header = loaded.header
     base = start + header.header_len
+    sealed_from = loaded.record.sealed_from - header.header_len if loaded.record else 0
     for slab in stored_entries(loaded.index):
         sources = [(file.read_fd, base + entry, max(header.cbytes - entry, 0)) for _, entry in slab]
-        if any(status not in (SEALED, UNSEALED) for status, _ in _engine.check_seals(sources)):
-            return False
+        for (_, entry), (status, _) in zip(slab, _engine.check_seals(sources), strict=True):
+            if status != SEALED and (status != UNSEALED or entry >= sealed_from):
+                return False
     return True

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from superchunk.frame.index import Index
+    from superchunk.frame.integrity import CommitRecord
     from superchunk.storage.contiguous import ContiguousState
     from superchunk.storage.loading import Loaded
 
@@ -26,6 +27,7 @@ SEALED, UNSEALED, STALE = 0, 1, 2
 """What `_engine.check_seals` says of a chunk that is there whole."""
 
 _SLAB = 8192
+_SECTOR = 512
 # A machine that lost its power had written out what was older than this, seconds.
 _WRITTEN_OUT = 3600.0
 _CLOCK_ERROR = 60.0
@@ -76,11 +78,14 @@ def checked_tail(fd: int, start: int, loaded: Loaded, changed_at: float) -> None
 
     """
     record, header = loaded.record, loaded.header
-    if loaded.sealed is False or record is None or not header.nbytes or not after_power_loss(changed_at):
+    if loaded.sealed is False or not after_power_loss(changed_at):
         return
     if loaded.sealed is None:
         check_fingerprint(loaded)
-    settled = record.settled - header.header_len
+    if record is None or record.settled >= header.frame_len:
+        return
+    _check_header(loaded, record)
+    settled = max(record.settled, record.sealed_from) - header.header_len
     for slab in stored_entries(loaded.index):
         tail = [(nchunk, entry) for nchunk, entry in slab if entry >= settled]
         sources = [(fd, start + header.header_len + entry, max(header.cbytes - entry, 0)) for _, entry in tail]
@@ -92,6 +97,19 @@ def checked_tail(fd: int, start: int, loaded: Loaded, changed_at: float) -> None
                     expected="the bytes that its seal tells",
                     found="others: a commit that was not synced did not reach the disk",
                 )
+
+
+def _check_header(loaded: Loaded, record: CommitRecord) -> None:
+    """Compare what a disk does not write together with the fixed part: the rest of a long header."""
+    found = loaded.raw_header
+    for at in range(_SECTOR, len(found), _SECTOR):
+        if found[at : at + _SECTOR] != record.header[at : at + _SECTOR]:
+            raise FormatError(
+                "frame header",
+                at=at,
+                expected="the bytes that the commit record tells",
+                found="others: a commit that was not synced did not reach the disk",
+            )
 
 
 def renew_seals(state: ContiguousState) -> None:

@@ -9,19 +9,34 @@ Source: docs/format/cframe.md, section "Data section".
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from superchunk._engine import Source
     from superchunk.storage.table import ChunkTable
 
 __all__ = ["TableView"]
 
+T = TypeVar("T")
+
 
 class TableView(ABC):
     """The questions of a `ChunkStore` that its list of chunks answers."""
+
+    shifting = False
+    """Whether chunks may go while they are read; then `steadily` must be used."""
+
+    def steadily(self, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns."""
+        return ask()
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Do nothing: the chunks stay."""
+        yield
 
     @property
     @abstractmethod

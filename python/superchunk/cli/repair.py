@@ -1,0 +1,74 @@
+"""``superchunk repair`` and ``superchunk compact``: a frame written anew.
+
+Source: docs/cli.md, sections "repair" and "compact".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+import superchunk
+from superchunk.cli import output
+from superchunk.cli.errors import EXPECTED, Failure, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["compact", "repair"]
+
+
+def _steps(advance: Callable[[int], None]) -> Callable[[int, int], None]:
+    """Return a function that is told totals, for one that is told differences."""
+    before = 0
+
+    def progress(done: int, _total: int) -> None:
+        nonlocal before
+        advance(done - before)
+        before = done
+
+    return progress
+
+
+@click.command(short_help="Write a readable frame from what is left of a damaged one.")
+@click.argument("frame", metavar="PATH")
+@click.option("-o", "--output", "target", help="The new file; NAME.repaired.SUFFIX beside the old one unless given.")
+@click.option("--in-place", is_flag=True, help="Let the new frame take the damaged one's name.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def repair(*, frame: str, target: str | None, in_place: bool, as_json: bool) -> None:
+    """Write a readable frame from what is left of the damaged one at PATH.
+
+    Says for every chunk that is not whole whether it is doubtful or lost. A frame that is not
+    damaged is left alone.
+    """
+    if in_place and target is not None:
+        raise click.UsageError("--in-place and -o exclude each other")
+    try:
+        with output.progress(frame, None, unit="chunks") as advance:
+            report = superchunk.repair(frame, target, in_place=in_place, progress=_steps(advance))
+    except EXPECTED as error:
+        message = describe(error)
+        raise Failure(message if frame in message else f"{frame}: {message}") from error
+    if as_json:
+        output.print_json(report.to_dict())
+    else:
+        click.echo(str(report))
+
+
+@click.command(short_help="Give a frame's dead bytes back to the disk.")
+@click.argument("frame", metavar="PATH")
+def compact(*, frame: str) -> None:
+    """Write the frame at PATH anew without the bytes that nothing refers to.
+
+    The new file takes the old one's name when it is whole and on the disk.
+    """
+    try:
+        with superchunk.open(frame, mode="a") as schunk:
+            dead = schunk.dead_bytes
+            with output.progress(frame, schunk.cbytes) as advance:
+                schunk.compact(progress=_steps(advance))
+            click.echo(f"{frame}: {dead - schunk.dead_bytes:,} bytes given back")
+    except EXPECTED as error:
+        message = describe(error)
+        raise Failure(message if frame in message else f"{frame}: {message}") from error

@@ -1,0 +1,261 @@
+"""The chunk files of a sparse frame: written, taken up, dropped, and removed when nobody goes by them.
+
+A file is written once and never changed. It is pending until a commit names it, and garbage once
+the index that names it is replaced, unless an index that is kept names it too: the settled
+one, or one that a snapshot goes by. What cannot be removed waits for the next commit.
+
+Source: docs/format/sparse.md, "Chunk files", "Settled index" and "Snapshots".
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, cast
+
+from superchunk import _engine
+from superchunk.exceptions import StorageError, SuperchunkError
+from superchunk.frame.index import Index
+from superchunk.frame.integrity import SEAL_LEN
+from superchunk.storage.chunk_ids import ChunkIds
+from superchunk.storage.file import FileBytes, link_file, remove_file, sync_files, sync_folder
+from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, chunk_name, joined, list_folder, pin_name
+from superchunk.storage.followed_folder import FollowedFolder
+from superchunk.storage.kept import KeptIndex, is_pinned
+from superchunk.storage.staging import PlacedChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from superchunk.storage.changes import Mark
+    from superchunk.storage.loading import Loaded
+
+__all__ = ["BELOW_CBYTES", "ChunkFiles", "try_to_remove"]
+
+BELOW_CBYTES = 32
+"""How far below the bytes of all chunks C-Blosc2 wants every id."""
+
+
+class ChunkFiles(FollowedFolder):
+    """A sparse frame whose chunk files can be added and dropped."""
+
+    def __init__(self, folder: FileBytes, file: FileBytes, loaded: Loaded, *, private: bool = False) -> None:
+        """Take over the open directory and the open index file, which says `loaded`."""
+        self._ids = ChunkIds()
+        self._forget_files()
+        super().__init__(folder, file, loaded, private=private)
+
+    def _forget_files(self) -> None:
+        """Know nothing of files beyond what the index says."""
+        self._pending: list[int] = []
+        """Ids of the files written since the last commit."""
+        self._placed: list[int] = []
+        """Ids of files by other writers taken up since the last commit."""
+        self._dropped: list[int] = []
+        """Ids that left the index since the last commit."""
+        self._garbage: set[int] = set()
+        """Ids that no commit names, whose files are to be removed."""
+        self._held: set[int] = set()
+        """Ids that only an index that is kept may name."""
+        self._settled: KeptIndex | None = None
+        self._pins: list[KeptIndex] = []
+        self._unsynced: list[int] | None = None
+        """Ids of committed files that may not be on the disk; None: all of them."""
+        self._synced = False
+        """Whether all of the committed state is on the disk."""
+        self._shared = False
+        """Whether two entries name one file, as a damaged or hostile index may."""
+
+    def _learn_files(self, *, tidy: bool = False) -> None:
+        """Find out which files there are, and who goes by them."""
+        reserved = self._ids.reserved
+        self._close_kept()
+        self._forget_files()
+        if self.index.repeated_entry is None:  # an index that is read from its file would lose that
+            self.index = Index(self.index.slice(0, len(self.index)))
+        named = self._named()
+        self._shared = len(named) + self.live[1] != len(self.index)
+        listing = list_folder(self.folder.path)
+        self._ids = ChunkIds(max((*named, *listing.chunks, *reserved), default=-1) + 1)
+        self._ids.reserved = reserved
+        if listing.settled:
+            self._settled = KeptIndex(joined(self.folder.path, SETTLED_NAME))
+        self._pins = [KeptIndex(joined(self.folder.path, name)) for name in listing.pinned]
+        self._synced = self._was_settled
+        self._unsynced = [] if self._synced else None
+        if tidy:
+            self._garbage = listing.chunks.keys() - named - reserved
+            for name in listing.unfinished:
+                try_to_remove(joined(self.folder.path, name))
+            self._committed()
+
+    def _adopt(self, loaded: Loaded) -> None:
+        record = loaded.record
+        self._was_settled = bool(record is not None and record.settled and loaded.sealed is not False)
+        # C-Blosc2 writes no seals, and takes away those of chunks that it changes.
+        self._all_sealed = not len(loaded.index) or bool(
+            record is not None and loaded.sealed is not False and not record.sealed_from
+        )
+        super()._adopt(loaded)
+        if self._writer.held:
+            self._learn_files()
+
+    # Changing.
+
+    def begin(self) -> Mark:
+        """Return what `undo` needs to come back to this state."""
+        return (*super().begin(), len(self._pending), len(self._placed), len(self._dropped))
+
+    def undo(self, mark: Mark) -> None:
+        """Come back to the state of `mark`; files written since are removed."""
+        loads = self._loads
+        super().undo(mark)
+        if loads != mark[8]:
+            return
+        pending, placed, dropped = cast("tuple[int, int, int]", mark[-3:])
+        for ident in self._pending[pending:]:
+            if not try_to_remove(self._path_of(ident)):
+                self._garbage.add(ident)
+        self._ids.reserved.update(self._placed[placed:])
+        del self._pending[pending:], self._placed[placed:], self._dropped[dropped:]
+
+    def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
+        """Write each of `chunks` into a file of its own."""
+        return [self._take_up(chunk) if isinstance(chunk, PlacedChunk) else self._write_file(chunk) for chunk in chunks]
+
+    def _write_file(self, chunk: bytes) -> int:
+        most = self.live[0] - BELOW_CBYTES
+        while True:
+            ident = self._ids.take(most, self._taken)
+            try:
+                file = FileBytes.create(self._path_of(ident), like=self.file)
+            except StorageError as error:
+                if error.errno == errno.EEXIST:
+                    continue
+                raise
+            break
+        self._garbage.discard(ident)
+        self._held.discard(ident)
+        self._pending.append(ident)
+        parts = [chunk, _engine.seal(chunk)] if self.sealing else [chunk]
+        self._all_sealed = self._all_sealed and self.sealing
+        try:
+            file.pwrite(parts, 0)
+        finally:
+            file.close()
+        self._written += sum(map(len, parts))
+        return ident
+
+    def _take_up(self, chunk: PlacedChunk) -> int:
+        """Name a chunk file that another writer has put there."""
+        self._ids.reserved.remove(chunk.ident)
+        self._placed.append(chunk.ident)
+        self._written += len(chunk) + SEAL_LEN
+        return chunk.ident
+
+    def reserve(self, count: int) -> range:
+        """Set `count` ids aside for chunk files that other writers place."""
+        return self._ids.reserve(count)
+
+    def is_reserved(self, ident: int) -> bool:
+        """Return whether `ident` was set aside, and is not in use yet."""
+        return ident in self._ids.reserved
+
+    def _path_of(self, ident: int) -> str:
+        return f"{self.folder.path}/{chunk_name(ident)}"
+
+    def _taken(self) -> set[int]:
+        """Return the ids that a new file cannot have."""
+        return self._named() | list_folder(self.folder.path).chunks.keys() | self._ids.reserved
+
+    def _count_out(self, nchunk: int) -> None:
+        entry = self.index[nchunk]
+        stored, specials = self.live
+        if entry < 0:
+            self._live = (stored, specials - 1)
+            return
+        try:
+            cbytes = _engine.sizes([self.place(entry, nchunk)])[0][1]
+        except SuperchunkError:
+            cbytes = 0  # it can be removed all the same
+        self._live = (max(stored - cbytes, 0), specials)
+        self._dropped.append(entry)
+
+    # Files that are needed no more.
+
+    def _keep_settled(self) -> None:
+        """Before a commit that may get lost: keep the present index file, if none is kept."""
+        if self._settled is not None and self._settled.exists():
+            return
+        folder = self.folder.path
+        path = joined(folder, SETTLED_NAME)
+        try:
+            link_file(joined(folder, INDEX_NAME), path)
+        except StorageError as error:
+            if error.errno != errno.EEXIST:
+                raise
+        sync_folder(folder)
+        self._settled = KeptIndex(path)
+
+    def _keep_pinned(self) -> None:
+        """Before the present index file is replaced: give it another name if a snapshot goes by it."""
+        if is_pinned(self.file):
+            folder = self.folder.path
+            path = joined(folder, pin_name())
+            link_file(joined(folder, INDEX_NAME), path)
+            self._pins.append(KeptIndex(path))
+
+    def _committed(self) -> None:
+        """Remove the files that nobody goes by any more; what cannot be removed waits."""
+        try:
+            self._let_go_of_kept()
+            self._remove_garbage()
+        except SuperchunkError:
+            return
+
+    def _let_go_of_kept(self) -> None:
+        gone: list[KeptIndex] = []
+        if self._settled is not None and self._synced:
+            gone.append(self._settled)
+        gone += [kept for kept in self._pins if not kept.in_use()]
+        for kept in gone:
+            kept.remove()
+            if kept is self._settled:
+                self._settled = None
+            else:
+                self._pins.remove(kept)
+        if gone:
+            self._garbage |= self._held
+            self._held = set()
+            self._ids.look_again()
+
+    def _remove_garbage(self) -> None:
+        if not self._garbage:
+            return
+        kept = [*self._pins] if self._settled is None else [self._settled, *self._pins]
+        named = self._named() if self._shared else set()
+        for ident in list(self._garbage):
+            if any(ident in index.ids for index in kept):
+                self._held.add(ident)
+            elif ident not in named and not try_to_remove(self._path_of(ident)):
+                continue
+            self._garbage.discard(ident)
+
+    def _sync_chunks(self) -> None:
+        """Wait until the chunk files of the present state are on the disk."""
+        idents = self._named() if self._unsynced is None else {*self._unsynced, *self._pending, *self._placed}
+        sync_files(self.folder.path, [chunk_name(ident) for ident in sorted(idents)])
+
+    def _close_kept(self) -> None:
+        for kept in self._pins:
+            kept.close()
+        if self._settled is not None:
+            self._settled.close()
+
+
+def try_to_remove(path: str) -> bool:
+    """Remove a file; return whether it is gone."""
+    try:
+        remove_file(path)
+    except StorageError:
+        return False
+    return True

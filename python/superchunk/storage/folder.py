@@ -1,0 +1,291 @@
+"""The directory of a sparse frame: which names there are in it, and how it takes another's place.
+
+::
+
+    NAME/chunks.b2frame                 the index file
+    NAME/XXXXXXXX.chunk                 a chunk, by its id in upper-case hexadecimal digits
+    NAME/.b2lock                        C-Blosc2's lock file
+    NAME/.settled.b2frame               the newest index file known to be on the disk, while it is not the present one
+    NAME/.pinned-XXXXXXXXXXXX.b2frame   an index file that a snapshot goes by
+    NAME/.chunks.b2frame.XXXXXXXXXXXX.new, NAME/.XXXXXXXX.chunk.XXXXXXXXXXXX.new    being written
+    .NAME.XXXXXXXXXXXX.new              beside it: a frame that will get the name
+    .NAME.XXXXXXXXXXXX.old              beside it: what had the name until then
+
+A path is never built from anything but such a name. Nothing else in the directory is ever
+touched, and no symbolic link followed. Knows nothing about what is in the files.
+
+Source: docs/format/sparse.md, "Files" and "Taking a name".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from dataclasses import dataclass, field
+from typing import Final
+
+from superchunk.exceptions import StorageError
+from superchunk.storage.file import FileBytes, remove_file, remove_folder, replace_file, storage_error, sync_folder
+from superchunk.storage.locks import WriterLock
+
+__all__ = [
+    "INDEX_NAME",
+    "MAX_ID",
+    "SETTLED_NAME",
+    "Listing",
+    "aside_in",
+    "belongs",
+    "chunk_id",
+    "chunk_name",
+    "find_name",
+    "is_folder",
+    "joined",
+    "list_folder",
+    "open_folder",
+    "pin_name",
+    "remove_frame_folder",
+    "staging_name",
+    "take_name",
+]
+
+INDEX_NAME: Final = "chunks.b2frame"
+SETTLED_NAME: Final = ".settled.b2frame"
+MAX_ID: Final = 2**32 - 1
+"""The largest id that a file name can have."""
+
+_LOCK_NAME = ".b2lock"
+_HEX = 16
+_CHUNK = re.compile(r"[0-9A-F]{8}\.chunk", re.ASCII)
+_PINNED = re.compile(r"\.pinned-[0-9a-f]{12}\.b2frame", re.ASCII)
+_UNFINISHED = re.compile(r"\.(?:chunks\.b2frame|[0-9A-F]{8}\.chunk)\.[0-9a-f]{12}\.new", re.ASCII)
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_LONGEST = 200
+
+
+def joined(folder: str, name: str) -> str:
+    """Return the path of `name` in `folder`."""
+    return os.path.join(folder, name)  # noqa: PTH118 - a str all the way
+
+
+def chunk_name(ident: int) -> str:
+    """Return the name of the file of chunk id `ident`, 0 to 2**32 - 1."""
+    return f"{ident:08X}.chunk"
+
+
+def chunk_id(path: str) -> int:
+    """Return the id of the chunk file `path`."""
+    return int(path[-len("00000000.chunk") : -len(".chunk")], _HEX)
+
+
+def staging_name(ident: int) -> str:
+    """Return a name for that file while it is being written."""
+    return f".{chunk_name(ident)}.{secrets.token_hex(6)}.new"
+
+
+def pin_name() -> str:
+    """Return a name for an index file that a snapshot goes by."""
+    return f".pinned-{secrets.token_hex(6)}.b2frame"
+
+
+def aside_in(folder: str) -> str:
+    """Return the path of a new index file while it is being written."""
+    return joined(folder, f".{INDEX_NAME}.{secrets.token_hex(6)}.new")
+
+
+def belongs(name: str) -> bool:
+    """Return whether a file of that name belongs to a sparse frame."""
+    return (
+        name in (INDEX_NAME, SETTLED_NAME, _LOCK_NAME)
+        or _CHUNK.fullmatch(name.upper().replace(".CHUNK", ".chunk")) is not None
+        or _PINNED.fullmatch(name) is not None
+        or _UNFINISHED.fullmatch(name) is not None
+    )
+
+
+def is_folder(path: str) -> bool:
+    """Return whether there is a directory at `path`."""
+    return os.path.isdir(path)  # noqa: PTH112 - a str all the way
+
+
+def open_folder(path: str) -> int:
+    """Return a descriptor of the directory `path`.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+    StorageError
+        The system refuses.
+
+    """
+    try:
+        return os.open(path, _FOLDER_FLAGS)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise storage_error(error, path) from error
+
+
+@dataclass(slots=True)
+class Listing:
+    """The regular files in a sparse frame's directory that belong to it."""
+
+    chunks: dict[int, int] = field(default_factory=dict)
+    """Each chunk file's id and size, bytes; without sizes -1."""
+    pinned: list[str] = field(default_factory=list)
+    """Names of index files that snapshots go by, or went by."""
+    unfinished: list[str] = field(default_factory=list)
+    """Names of files that were being written."""
+    settled: bool = False
+    """Whether a settled index file is there."""
+
+
+def list_folder(folder: str, *, sizes: bool = False) -> Listing:
+    """Return the regular files in `folder` that belong to a sparse frame.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    found = Listing()
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                if not belongs(name) or not entry.is_file(follow_symlinks=False):
+                    continue
+                if _CHUNK.fullmatch(name):
+                    size = entry.stat(follow_symlinks=False).st_size if sizes else -1
+                    found.chunks[int(name[:8], _HEX)] = size
+                elif _PINNED.fullmatch(name):
+                    found.pinned.append(name)
+                elif _UNFINISHED.fullmatch(name):
+                    found.unfinished.append(name)
+                elif name == SETTLED_NAME:
+                    found.settled = True
+    except OSError as error:
+        raise storage_error(error, folder) from error
+    return found
+
+
+def remove_frame_folder(folder: str) -> None:
+    """Remove a sparse frame's directory, the index file first; what is foreign in it, and so itself, stays.
+
+    Raises
+    ------
+    StorageError
+        The system refuses, or something foreign is in it.
+
+    """
+    remove_file(joined(folder, INDEX_NAME))
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - a str all the way
+    except OSError as error:
+        raise storage_error(error, folder) from error
+    for name in sorted(names):
+        if belongs(name):
+            remove_file(joined(folder, name))
+    remove_folder(folder)
+
+
+def take_name(new: str, name: str) -> None:
+    """Give a new frame, a file or a directory, the name of what may be there, which is removed.
+
+    One file replaces another in one step. A directory cannot be replaced in one: what has
+    the name gets another one first, by which `find_name` finds it after a crash.
+
+    Parameters
+    ----------
+    new
+        The frame, complete; it is called ``.NAME.XXXXXXXXXXXX.new``.
+    name
+        The path it gets, in the same directory.
+
+    Raises
+    ------
+    StorageError
+        The system refuses; `name` is what it was.
+
+    """
+    if not is_folder(name) and not is_folder(new):
+        replace_file(new, name)
+        return
+    if not os.path.lexists(name):
+        replace_file(new, name)
+        return
+    old = new[: -len(".new")] + ".old"
+    replace_file(name, old)
+    try:
+        replace_file(new, name)
+    except StorageError:
+        replace_file(old, name)
+        raise
+    try:
+        sync_folder(os.path.dirname(name))  # noqa: PTH120 - a str all the way
+        if is_folder(old):
+            remove_frame_folder(old)
+        else:
+            remove_file(old)
+    except StorageError:
+        return  # the new frame has its name; what is left of the old one has none
+
+
+def find_name(path: str, *, mend: bool = False) -> str | None:
+    """Return where the frame of the name `path` is, None if nowhere.
+
+    That is `path`, unless a writer was killed while it replaced the frame: then the old
+    one has another name.
+
+    Parameters
+    ----------
+    path
+        The name.
+    mend
+        Give it back, if the writer is dead.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    if os.path.lexists(path):
+        return path
+    parent, base = os.path.split(path)
+    pattern = re.compile(re.escape(f".{base[:_LONGEST]}.") + r"[0-9a-f]{12}\.old", re.ASCII)
+    try:
+        names = os.listdir(parent or os.curdir)  # noqa: PTH208 - a str all the way
+    except OSError:
+        return None
+    for name in names:
+        if pattern.fullmatch(name):
+            old = joined(parent, name)
+            if not mend or _being_replaced(old[: -len(".old")] + ".new"):
+                return old
+            replace_file(old, path)
+            return path
+    return path if os.path.lexists(path) else None
+
+
+def _being_replaced(new: str) -> bool:
+    """Return whether the writer of the frame `new`, which will get a name, is alive."""
+    lock = WriterLock()
+    try:
+        if is_folder(new):
+            fd = open_folder(new)
+            file = FileBytes(new, fd)
+        else:
+            file = FileBytes.open(new, follow=False)
+    except (OSError, StorageError):
+        return False
+    try:
+        lock.acquire(file.read_fd, new)
+    except StorageError:
+        return True
+    finally:
+        lock.release()
+        file.close()
+    return False

@@ -1,0 +1,420 @@
+"""A sparse frame in a directory as it was read, following what other writers commit.
+
+Chunks are files that are named in the index by number and opened when they are read. A commit
+puts another index file in the place of the old one, and may remove chunk files afterwards. So
+whoever read chunks has to ask `shaken` whether what was read may belong to several commits,
+and then read again; or read within `steady`, which keeps writers from removing anything.
+How the frame is changed is in `sparse`.
+
+Source: docs/format/sparse.md, "Index file", "Commits" and "Readers".
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from superchunk import _engine
+from superchunk.exceptions import FormatError, StorageError, SuperchunkError
+from superchunk.frame.header import FIXED_LEN
+from superchunk.frame.index import ENTRY_LEN
+from superchunk.storage import registry
+from superchunk.storage.committed import CommittedFrame
+from superchunk.storage.file import FileBytes, storage_error
+from superchunk.storage.folder import (
+    INDEX_NAME,
+    MAX_ID,
+    SETTLED_NAME,
+    chunk_name,
+    joined,
+    list_folder,
+    open_folder,
+)
+from superchunk.storage.kept import KeptIndex, load_index, pin, stored_ids, unpin
+from superchunk.storage.loading import check_fingerprint
+from superchunk.storage.locks import WriterLock, leads_to
+from superchunk.storage.seals import SEALED, UNSEALED, after_power_loss, stored_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from superchunk._engine import Source
+    from superchunk.storage.loading import Loaded
+
+__all__ = ["FollowedFolder", "checked_chunks", "read_present"]
+
+CHUNK_LIMIT = 2**31 + 64
+"""Bytes that are looked at in a chunk file: the largest chunk and its seal."""
+
+_MAX_RETIRED = 64
+_SLAB = 65536
+# Pauses, in seconds, while C-Blosc2 may be between two of its writes.
+_RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+_MOST_MOVES = 1000
+
+
+class FollowedFolder(CommittedFrame):
+    """A sparse frame in a directory, and the lock that writers take on that."""
+
+    sparse = True
+
+    def __init__(self, folder: FileBytes, file: FileBytes, loaded: Loaded, *, private: bool = False) -> None:
+        """Take over the open directory and the open index file, which says `loaded`."""
+        self.folder = folder
+        """The directory; its path is absolute."""
+        self.file = file
+        """The index file."""
+        self._identity = file.identity()
+        self.private = private
+        """Whether it is for one handle that stays at a state, and pinned."""
+        self.unpublished: str | None = None
+        """The name that the directory gets with its first commit, if it waits for that."""
+        self.fresh = False
+        """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
+        self._retired: list[FileBytes] = []
+        self._writer = WriterLock()
+        self._new_name = False
+        self._still = 0
+        super().__init__(folder.path, loaded)
+
+    def _adopt(self, loaded: Loaded) -> None:
+        self._header_cbytes = loaded.header.cbytes
+        super()._adopt(loaded)
+
+    # Reading.
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        """Return the file of chunk `nchunk`."""
+        return _place(self.folder.path, entry, nchunk)
+
+    def settled_place(self) -> Callable[[int, int], Source]:
+        """Return `place` for the chunks as they are, as long as no commit drops them."""
+        folder = self.folder.path
+        return lambda entry, nchunk: _place(folder, entry, nchunk)
+
+    @property
+    def live(self) -> tuple[int, int]:
+        """Compressed bytes of the stored chunks, as the header has it, and how many are not stored."""
+        live = self._live
+        if live is None:
+            index = self.index
+            specials = 0
+            if index.repeated_entry is not None:
+                specials = len(index) if index.repeated_entry < 0 else 0
+            else:
+                for start in range(0, len(index), _SLAB):
+                    specials += sum(entry < 0 for entry in index.slice(start, min(start + _SLAB, len(index))))
+            live = self._live = (self._header_cbytes, specials)
+        return live
+
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of chunk files that the present state does not name."""
+        with self.lock:
+            named = self._named()
+            chunks = list_folder(self.folder.path, sizes=True).chunks
+            return sum(size for ident, size in chunks.items() if ident not in named)
+
+    def _named(self) -> set[int]:
+        """Return the ids that the present state names."""
+        index = self.index
+        if index.repeated_entry is not None:
+            return {index.repeated_entry} if index.repeated_entry >= 0 else set()
+        return {entry for entry in index.slice(0, len(index)) if entry >= 0}
+
+    # Following.
+
+    def refresh(self, *, force: bool = False) -> bool:
+        """Follow another process's commit; return whether there was one."""
+        if not force and not self._replaced():
+            return False
+        if self._still:  # somebody, who may hold the lock for long, reads this state
+            return False
+        with self.lock:
+            if self.unpublished is not None or not (force or self._replaced()):
+                return False
+            waiting = self._dirty or self._depth > 0
+            if not self._reload():
+                return False  # it was removed, and nothing has its name
+        if waiting:
+            raise StorageError(
+                f"{self.path}: changed by another process while changes made here waited"
+                " for their commit; those are lost"
+            )
+        return True
+
+    def _replaced(self) -> bool:
+        """Return whether another index file has the name, or C-Blosc2 has changed ours where it is.
+
+        The old one may keep a name, see `kept`, so that its being there tells nothing.
+        """
+        file = self.file
+        try:
+            status = os.lstat(file.path)
+        except OSError:
+            return True
+        if (status.st_dev, status.st_ino) != self._identity:
+            return True
+        try:
+            return _engine.probe_changed(file.read_fd, 0, self._probe)
+        except OSError as error:
+            raise storage_error(error, file.path) from error
+
+    def shaken(self, version: int) -> bool:
+        """Return whether what was read since `version` may be of more than one commit."""
+        if self.version != version:
+            return True
+        if self._still:
+            return False
+        return self._replaced()
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Keep the present state, and the files it names, while the block reads; writers elsewhere go on."""
+        with self.lock:
+            pinned = not (self._still or self.private or self._writer.held) and self._pin_present()
+            self._still += 1
+            try:
+                yield
+            finally:
+                self._still -= 1
+                if pinned:
+                    unpin(self.file)
+
+    def _pin_present(self) -> bool:
+        """Pin the present index file, after following to it; return False if there is none any more."""
+        for _ in range(_MOST_MOVES):
+            file = self.file
+            pin(file)
+            if leads_to(joined(self.folder.path, INDEX_NAME), file.read_fd):
+                self.refresh()  # for C-Blosc2 changes it where it is
+                if self.file is file:
+                    return True
+            unpin(file)
+            if not self._reload():
+                return False
+        return False
+
+    def _reload(self) -> bool:
+        """Load what has the frame's name now; return False if nothing has."""
+        if leads_to(self.folder.path, self.folder.read_fd):
+            try:
+                file, loaded = read_present(self.folder.path, patient=True, pinned=self.private)
+            except FileNotFoundError:
+                return False
+            self._replace_file(file)
+            self._adopt(loaded)
+            return True
+        try:
+            fd = open_folder(self.folder.path)
+        except FileNotFoundError:
+            return False
+        self._move(FileBytes(self.folder.path, fd))
+        return True
+
+    def _move(self, folder: FileBytes) -> None:
+        """Go on with the directory that has taken this one's name."""
+        try:
+            key = (*folder.identity(), 0)
+            other = None if self.private else registry.state_of(key)
+            if other is not None:  # this process made it, or found it first
+                folder.close()
+                self._depth = 0
+                self._dirty = False
+                self.successor = other
+                return
+            file, loaded = read_present(folder.path, patient=True, pinned=self.private)
+            if self._writer.held:
+                self._writer.release()
+                self._writer.acquire(folder.read_fd, self.path)
+        except BaseException:
+            folder.close()
+            raise
+        old, self.folder = self.folder, folder
+        old.close()
+        registry.move(self, key)
+        self._replace_file(file)
+        self._adopt(loaded)
+
+    def _replace_file(self, file: FileBytes) -> None:
+        """Take `file` for the index file; readers may be busy in the old one."""
+        old, self.file = self.file, file
+        self._identity = file.identity()
+        if self.private:
+            unpin(old)
+        self._retired.append(old)
+        if len(self._retired) > _MAX_RETIRED:
+            self._retired.pop(0).close()
+
+    # Writing, by one process at a time.
+
+    @property
+    def writing(self) -> bool:
+        """Whether this process has the frame for writing."""
+        return self._writer.held
+
+    def disable_writing(self) -> None:
+        """Let other processes write."""
+        self._writer.release()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._writer.release()
+        for file in (self.file, self.folder, *self._retired):
+            file.close()
+
+
+def _place(folder: str, entry: int, nchunk: int) -> Source:
+    if entry > MAX_ID:
+        raise FormatError(f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {MAX_ID}", found=entry)
+    return (f"{folder}/{chunk_name(entry)}", 0, CHUNK_LIMIT)
+
+
+def read_present(folder: str, *, patient: bool = False, pinned: bool = False) -> tuple[FileBytes, Loaded]:
+    """Open the index file in `folder`, and return it and what it says.
+
+    Parameters
+    ----------
+    folder
+        The directory.
+    patient
+        There was a frame, so that C-Blosc2 may be in the middle of changing it: try for
+        some time.
+    pinned
+        Keep writers from removing what it names, until the file is closed.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no index file.
+    FormatError, UnsupportedError
+        There is no frame, a damaged one, or one that this library does not read.
+    StorageError
+        The system refuses.
+
+    """
+    tries = 0
+    for _ in range(_MOST_MOVES):
+        file = FileBytes.open(joined(folder, INDEX_NAME), follow=False)
+        try:
+            if pinned:
+                pin(file)
+            before = file.pread(FIXED_LEN, 0)
+            try:
+                loaded = load_index(file)
+                checked_chunks(folder, loaded, file.size_and_time()[1])
+            except FormatError:
+                moved = file.changed(0, before)
+                tries += 1
+                if tries > len(_RETRIES) or not (moved or patient):
+                    raise
+                if not moved:
+                    time.sleep(_RETRIES[tries - 1])
+            else:
+                same = loaded.raw_header[: len(before)] == before
+                if same and (not pinned or leads_to(file.path, file.read_fd)):
+                    return file, loaded
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+    raise StorageError(f"{folder}: the frame is changed faster than it can be opened")
+
+
+def checked_chunks(folder: str, loaded: Loaded, changed_at: float) -> None:
+    """Compare the chunks that may not have reached the disk with their seals.
+
+    Parameters
+    ----------
+    folder, loaded
+        The directory, and what the index file in it says.
+    changed_at
+        When the index file was changed last, seconds since 1970.
+
+    Raises
+    ------
+    FormatError
+        A chunk of a commit that was never synced is not as it was written.
+
+    """
+    record, header = loaded.record, loaded.header
+    if loaded.sealed is False or record is None or record.settled or not header.nbytes:
+        return
+    if not after_power_loss(changed_at):
+        return
+    if loaded.sealed is None:
+        check_fingerprint(loaded)
+    if loaded.raw_header != record.header:  # the fingerprint leaves out what C-Blosc2 may change
+        raise FormatError(
+            "frame header", at=0, expected="the one that its commit record tells", found="another: it was not synced"
+        )
+    kept = KeptIndex(joined(folder, SETTLED_NAME))
+    try:
+        settled = kept.ids if kept.on_disk else set()
+    finally:
+        kept.close()
+    whole_chunks(folder, loaded, besides=settled)
+
+
+def whole_chunks(folder: str, loaded: Loaded, *, besides: set[int]) -> None:
+    """Compare chunks with their seals.
+
+    Parameters
+    ----------
+    folder, loaded
+        The directory, and what an index file in it says.
+    besides
+        Ids that are not looked at.
+
+    Raises
+    ------
+    FormatError
+        One is not as it was sealed, or not there.
+
+    """
+    proven = (SEALED, UNSEALED) if loaded.record is None or loaded.record.sealed_from else (SEALED,)
+    for slab in stored_entries(loaded.index):
+        doubtful = [(nchunk, entry) for nchunk, entry in slab if entry not in besides]
+        sources = [_place(folder, entry, nchunk) for nchunk, entry in doubtful]
+        for (nchunk, entry), (status, _) in zip(doubtful, _engine.check_seals(sources), strict=True):
+            if status not in proven:
+                raise FormatError(
+                    f"chunk {nchunk}, file {chunk_name(entry)}",
+                    at=0,
+                    expected="the bytes that its seal tells",
+                    found="others: a commit that was not synced did not reach the disk",
+                )
+
+
+def settled_frame(folder: str) -> tuple[FileBytes, Loaded] | None:
+    """Return the settled index file in `folder` and what it says, if that and its chunks are whole.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    try:
+        file = FileBytes.open(joined(folder, SETTLED_NAME), follow=False)
+    except (OSError, SuperchunkError):
+        return None
+    try:
+        loaded = load_index(file)
+        if loaded.sealed is None:
+            check_fingerprint(loaded)
+        if loaded.sealed is not False:
+            whole_chunks(folder, loaded, besides=set())
+        else:
+            _engine.sizes([_place(folder, entry, 0) for entry in sorted(stored_ids(loaded))])
+    except SuperchunkError:
+        file.close()
+        return None
+    return file, loaded
+
+
+def absolute(path: str) -> str:
+    """Return where `path` leads, whatever the current directory will be."""
+    return os.path.realpath(path)

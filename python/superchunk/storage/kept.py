@@ -1,0 +1,187 @@
+"""Index files that somebody still goes by although newer ones are there, and the chunk files they name.
+
+Two kinds: the newest one that is known to be on the disk (`SETTLED_NAME`), while the present
+one may get lost with the power; and those that snapshots were opened on, here or in other
+processes, which show that by a shared lock on the index file. The files that they name stay.
+
+Source: docs/format/sparse.md, "Settled index" and "Snapshots".
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from superchunk.exceptions import StorageError, SuperchunkError
+from superchunk.storage.file import FileBytes, remove_file, storage_error
+from superchunk.storage.loading import check_fingerprint, parse_frame
+from superchunk.storage.locks import CANNOT_LOCK, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
+
+if TYPE_CHECKING:
+    from superchunk.storage.loading import Loaded
+
+__all__ = ["KeptIndex", "is_pinned", "load_index", "pin", "stored_ids", "unpin"]
+
+_SLAB = 65536
+
+
+def load_index(file: FileBytes) -> Loaded:
+    """Return what the index file of a sparse frame says.
+
+    Raises
+    ------
+    FormatError, UnsupportedError
+        It is none, a damaged one, or one that this library does not read.
+    StorageError
+        It cannot be read.
+
+    """
+    return parse_frame(
+        file.pread,
+        file.size(),
+        lambda at, limit: (file.read_fd, at, limit),
+        sparse=True,
+    )
+
+
+def stored_ids(loaded: Loaded) -> set[int]:
+    """Return the ids that an index names."""
+    index = loaded.index
+    if index.repeated_entry is not None and index.repeated_entry < 0:
+        return set()
+    idents: set[int] = set()
+    for start in range(0, len(index), _SLAB):
+        idents.update(entry for entry in index.slice(start, min(start + _SLAB, len(index))) if entry >= 0)
+    return idents
+
+
+def pin(file: FileBytes) -> None:
+    """Tell writers to leave what an index file names; it must be asked afterwards whether it is the present one.
+
+    Where the file system cannot lock, nothing is told.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    _lock(file, LOCK_SH)
+
+
+def unpin(file: FileBytes) -> None:
+    """Take back what `pin` said."""
+    _lock(file, LOCK_UN)
+
+
+def is_pinned(file: FileBytes) -> bool:
+    """Return whether a snapshot goes by an index file; if not, none begins before `unpin` or closing.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    try:
+        flock(file.read_fd, LOCK_EX | LOCK_NB)
+    except OSError as error:
+        if error.errno in {errno.EAGAIN, errno.EACCES}:
+            return True
+        if error.errno not in CANNOT_LOCK:
+            raise storage_error(error, file.path) from error
+    return False
+
+
+def _lock(file: FileBytes, operation: int) -> None:
+    try:
+        flock(file.read_fd, operation)
+    except OSError as error:
+        if error.errno not in CANNOT_LOCK:
+            raise storage_error(error, file.path) from error
+
+
+class KeptIndex:
+    """An index file under another name than the present one's.
+
+    Parameters
+    ----------
+    path
+        Its path.
+
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._file: FileBytes | None = None
+
+    def _opened(self) -> FileBytes | None:
+        if self._file is None:
+            try:
+                self._file = FileBytes.open(self.path, follow=False)
+            except (OSError, SuperchunkError):
+                return None
+        return self._file
+
+    @cached_property
+    def loaded(self) -> Loaded | None:
+        """What it says; None if it is damaged, for nobody can go by it."""
+        file = self._opened()
+        if file is None:
+            return None
+        try:
+            loaded = load_index(file)
+            if loaded.sealed is None:
+                check_fingerprint(loaded)
+        except StorageError:
+            raise
+        except SuperchunkError:
+            return None
+        return loaded
+
+    @cached_property
+    def ids(self) -> set[int]:
+        """The ids that it names."""
+        return set() if self.loaded is None else stored_ids(self.loaded)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether all that it names was on the disk when it was committed; unknown of others' counts as yes."""
+        loaded = self.loaded
+        return loaded is not None and (loaded.sealed is False or loaded.record is None or loaded.record.settled > 0)
+
+    def in_use(self) -> bool:
+        """Return whether a snapshot goes by it.
+
+        Raises
+        ------
+        StorageError
+            The system refuses.
+
+        """
+        file = self._opened()
+        return file is not None and is_pinned(file)
+
+    def remove(self) -> None:
+        """Remove the file.
+
+        Raises
+        ------
+        StorageError
+            The system refuses.
+
+        """
+        remove_file(self.path)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def exists(self) -> bool:
+        """Return whether the file is there."""
+        return os.path.lexists(self.path)

@@ -1,0 +1,438 @@
+"""A frame in a directory: how its files change, and how a commit switches to them.
+
+::
+
+    chunks.b2frame   0 1 2          00000000.chunk 00000001.chunk 00000002.chunk                  committed
+    chunks.b2frame   0 1 2          00000000.chunk 00000001.chunk 00000002.chunk 00000003.chunk   waiting
+    chunks.b2frame   0 3 2          00000000.chunk 00000001.chunk 00000002.chunk 00000003.chunk   committed
+                                    00000000.chunk                00000002.chunk 00000003.chunk   tidied up
+
+A chunk file is written once, with its seal, under an id that no index names; a commit writes
+a new index file aside and gives it the old one's name. Files that no index names any
+more are removed after that. What is on the disk for sure, and what snapshots go by, stays: see `kept`.
+
+Source: docs/format/sparse.md, "Commits"; docs/format/integrity.md.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, Self
+
+from superchunk.exceptions import (
+    DamagedFrameError,
+    FormatError,
+    NewerFormatError,
+    StorageError,
+    SuperchunkError,
+)
+from superchunk.storage import registry
+from superchunk.storage.chunk_files import BELOW_CBYTES, ChunkFiles, try_to_remove
+from superchunk.storage.chunk_ids import ChunkIds
+from superchunk.storage.committed import empty_frame
+from superchunk.storage.contiguous import about, aside_of, refuse_if_written
+from superchunk.storage.file import (
+    FileBytes,
+    link_file,
+    make_folder,
+    replace_file,
+    sync_files,
+    sync_folder,
+)
+from superchunk.storage.folder import (
+    INDEX_NAME,
+    aside_in,
+    joined,
+    list_folder,
+    open_folder,
+    remove_frame_folder,
+    take_name,
+)
+from superchunk.storage.followed_folder import absolute, read_present, settled_frame
+from superchunk.storage.kept import unpin
+from superchunk.storage.loading import PROBE_LEN, check_fingerprint
+from superchunk.storage.locks import leads_to, separate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from superchunk.params import SyncLevel
+    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.committed import CommittedFrame
+
+__all__ = ["SparseState"]
+
+
+class SparseState(ChunkFiles):
+    """A sparse frame that can be changed; shared by the handles of this process."""
+
+    # Opening.
+
+    @classmethod
+    def created(
+        cls,
+        path: str,
+        settings: FrameSettings,
+        chunksize: int,
+        meta: Mapping[str, bytes],
+        *,
+        vlblocks: bool,
+        sync: SyncLevel,
+        seal: bool,
+    ) -> Self:
+        """Make an empty frame that takes the name `path` with its first commit.
+
+        Raises
+        ------
+        MetalayerValueError
+            More than 16 metalayers, or a name over 31 bytes.
+        LockedError
+            Another process is writing the frame that has the name now.
+        StorageError
+            The system refuses.
+
+        """
+        raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, seal=seal, sparse=True)
+        final = absolute(path)
+        refuse_if_written(final, path)
+        aside = aside_of(final)
+        try:
+            make_folder(aside)
+        except StorageError as error:  # of the other name, which says nothing to the caller
+            raise StorageError(error.errno, error.strerror, path) from error
+        folder = file = None
+        try:
+            folder = FileBytes(aside, open_folder(aside))
+            file = FileBytes.create(joined(aside, INDEX_NAME))
+            file.pwrite(raw, 0)
+            file.close()
+            file, loaded = read_present(aside)
+            state = cls(folder, file, loaded)
+            state.path, state.unpublished = path, final
+            state.sync_level, state.sealing = sync, seal
+            state.fresh = not os.path.lexists(final)
+            state._writer.acquire(folder.read_fd, path)
+            state._learn_files()
+        except BaseException:
+            for opened in (file, folder):
+                if opened is not None:
+                    opened.close()
+            remove_frame_folder(aside)
+            raise
+        registry.enter((*folder.identity(), 0), state)
+        return state
+
+    @classmethod
+    def opened(cls, path: str, *, private: bool = False, recover: bool = False) -> CommittedFrame:
+        """Return the state of a frame, with one user more.
+
+        Parameters
+        ----------
+        path
+            The directory.
+        private
+            Not to be shared with others: it will stay as it is.
+        recover
+            Take the settled state if the present one is damaged.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such directory.
+        DamagedFrameError
+            It is damaged, and the settled state is whole.
+        FormatError, UnsupportedError
+            There is no frame, a damaged one, or one that this library does not read.
+        StorageError
+            The system refuses.
+
+        """
+        final = absolute(path)
+        folder = FileBytes(final, open_folder(final))
+        try:
+            key = (*folder.identity(), 0)
+            state = None if private else registry.find(key)
+            if state is None:
+                state = cls._loaded(folder, private=private, recover=recover)
+                state.path = os.path.abspath(path)  # noqa: PTH100 - a str all the way
+                if private:
+                    registry.join(state)
+                else:
+                    state = registry.enter(key, state)
+        except SuperchunkError as error:
+            folder.close()
+            raise about(error, path) from error
+        except BaseException:
+            folder.close()
+            raise
+        if not isinstance(state, cls) or state.folder is not folder:
+            folder.close()
+        return state
+
+    @classmethod
+    def _loaded(cls, folder: FileBytes, *, private: bool, recover: bool) -> CommittedFrame:
+        try:
+            file, loaded = read_present(folder.path, pinned=private)
+        except NewerFormatError:
+            raise
+        except (FormatError, FileNotFoundError) as error:
+            damage = error if isinstance(error, FormatError) else _no_index()
+            settled = settled_frame(folder.path)
+            if settled is None:
+                raise damage from error
+            file, loaded = settled
+            if not recover:
+                file.close()
+                raise DamagedFrameError(damage, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
+        return cls(folder, file, loaded, private=private)
+
+    def enable_writing(self, *, taking_turns: bool = False) -> None:
+        """Make sure that the frame can be changed, by this process alone.
+
+        Files that no index names are removed; they are what a killed writer left.
+
+        Raises
+        ------
+        LockedError
+            Another process has it open for writing.
+        FormatError
+            The fingerprint does not fit.
+        StorageError
+            The system refuses.
+
+        """
+        with self.lock:
+            if self._writer.held:
+                return
+            if not os.access(self.folder.path, os.W_OK | os.X_OK):
+                raise StorageError(errno.EACCES, os.strerror(errno.EACCES), self.folder.path)
+            self._writer.acquire(self.folder.read_fd, self.path, shared=taking_turns)
+            try:
+                if not leads_to(self.folder.path, self.folder.read_fd):
+                    self._reload()
+                self.follow()  # what the last writer did until it let go
+                if self._unproven is not None:
+                    check_fingerprint(self._unproven)
+                    self._unproven = None
+                self._learn_files(tidy=not taking_turns)
+            except BaseException:
+                self._writer.release()
+                raise
+
+    # Committing.
+
+    def commit(self, index_chunk: bytes | None = None, *, sync: bool = False) -> None:
+        """Write what waits, and switch to it; see `CommittedFrame.commit`."""
+        super().commit(index_chunk, sync=sync)
+        if self.unpublished is not None:
+            self._publish(self.unpublished)
+            if (sync and self.sync_level != "never") or self.sync_level == "commit":
+                self._sync()
+        if self._too_large():  # files that had small ids are gone by now
+            self._index_changed = self._dirty = True
+            super().commit(sync=sync)
+
+    def commit_if_idle(self) -> None:
+        """Commit what waits, unless somebody is changing the frame right now."""
+        if self.unpublished is None:
+            super().commit_if_idle()
+
+    def _write(self, index_chunk: bytes | None, *, sync: bool) -> None:
+        if not leads_to(self.folder.path, self.folder.read_fd):
+            raise StorageError(
+                f"{self.path}: the directory was removed or replaced while it was open; nothing was written"
+            )
+        if self._renumber():
+            index_chunk = None
+        parts = self._index_file(index_chunk, settled=sync)
+        folder = self.folder.path
+        file = FileBytes.create(aside_in(folder), like=self.file)
+        try:
+            file.pwrite(parts, 0)
+            if sync:
+                self._sync_chunks()
+                file.sync()
+                sync_folder(folder)
+            elif not (self.fresh or self.sync_level == "never"):
+                self._keep_settled()
+            self._keep_pinned()
+            replace_file(file.path, joined(folder, INDEX_NAME))
+        except BaseException:
+            unpin(self.file)
+            file.close()
+            try_to_remove(file.path)
+            raise
+        unpin(self.file)
+        file.path = joined(folder, INDEX_NAME)
+        self._became(file, parts, sync=sync)
+        if sync:
+            sync_folder(folder)
+            self._name_synced()
+
+    def _index_file(self, index_chunk: bytes | None, *, settled: bool) -> list[bytes]:
+        """Return header, index chunk and trailer of the index file of the present state."""
+        chunk = b""
+        if len(self.index):
+            if self._index_changed or not self._index_len:
+                chunk = self._index_chunk(index_chunk)
+            else:
+                chunk = self.file.pread(self._index_len, len(self._raw_header))
+        frame_len = len(self._raw_header) + len(chunk) + self._next_trailer_len()
+        header = self._header(frame_len=frame_len, cbytes=self.live[0])
+        all_sealed = self._all_sealed or not len(self.index)
+        trailer = self._next_trailer(header, chunk or None, settled=int(settled), sealed_from=int(not all_sealed))
+        return [header, chunk, trailer]
+
+    def _became(self, file: FileBytes, parts: list[bytes], *, sync: bool) -> None:
+        """Take the index file `file` for the committed one; nothing can be undone from here on."""
+        raw = parts[0]
+        self._replace_file(file)
+        self._raw_header = raw
+        self._trailer_len = len(parts[-1])
+        self.frame_len = sum(map(len, parts))
+        self._probe = raw[:PROBE_LEN] if parts[1] else (raw + parts[-1])[:PROBE_LEN]
+        if not parts[1]:
+            self._index_len = self._index_of = 0
+            self._all_sealed = True
+        self._stale_seals = self._stale_seals and not self.sealing
+        self._header_cbytes = self.live[0]
+        if sync:
+            self._unsynced = []
+        elif self._unsynced is not None:
+            self._unsynced += self._pending + self._placed
+        self._synced = sync
+        self._garbage.update(self._dropped)
+        self._pending, self._placed, self._dropped = [], [], []
+        self._remember()
+        self._loads += 1
+
+    def _too_large(self) -> bool:
+        """Return whether an id is so large that C-Blosc2 would not open the frame, and a smaller one is free."""
+        most = self.live[0] - BELOW_CBYTES
+        if self._ids.following - 1 <= most or self._dirty or not self._writer.held:
+            return False
+        named = self._named()
+        if max(named, default=-1) <= most:
+            return False
+        taken = self._taken()
+        return any(ident not in taken for ident in range(max(most + 1, 0)))
+
+    def _renumber(self) -> bool:
+        """Give files with ids that C-Blosc2 would not open smaller ones; return whether any got one."""
+        most = self.live[0] - BELOW_CBYTES
+        repeated = self.index.repeated_entry
+        if self._ids.following - 1 <= most or (repeated is not None and repeated < 0):
+            return False
+        entries = self.index.slice(0, len(self.index))
+        large = [(nchunk, ident) for nchunk, ident in enumerate(entries) if ident > most]
+        if not large:
+            return False
+        taken = self._taken()
+        free = (ident for ident in range(max(most + 1, 0)) if ident not in taken)
+        done = False
+        for (nchunk, ident), new in zip(large, free, strict=False):
+            link_file(self._path_of(ident), self._path_of(new))
+            self._garbage.discard(new)
+            self._held.discard(new)
+            self._pending.append(new)
+            self._dropped.append(ident)
+            self.index.replace(nchunk, new)
+            self._index_changed = done = True
+        return done
+
+    # The disk.
+
+    def _sync(self) -> None:
+        if not self._synced:
+            self._sync_chunks()
+            sync_files(self.folder.path, [INDEX_NAME])
+            sync_folder(self.folder.path)
+            self._unsynced = []
+            self._synced = True
+        self._name_synced()
+        self._committed()
+
+    def _name_synced(self) -> None:
+        if self._new_name and self.unpublished is None:
+            sync_folder(os.path.dirname(self.folder.path))  # noqa: PTH120 - a str all the way
+            self._new_name = False
+        self.fresh = False
+
+    def _publish(self, name: str) -> None:
+        """Give the directory its name, in place of what had it."""
+        refuse_if_written(name, self.path)
+        if os.path.lexists(name) and self.sync_level != "never":
+            self._sync()
+        take_name(self.folder.path, name)
+        self.folder.path = name
+        self.file.path = joined(name, INDEX_NAME)
+        for kept in [*self._pins, *([self._settled] if self._settled else [])]:
+            kept.path = joined(name, os.path.basename(kept.path))  # noqa: PTH119 - a str all the way
+        self.unpublished = None
+        self._new_name = True
+        self.version += 1
+
+    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Commit down to the disk, and remove every file that nobody goes by.
+
+        Parameters
+        ----------
+        progress
+            Called with the files looked at and those in all.
+
+        Raises
+        ------
+        StorageError
+            The system refuses; the frame is as it was.
+
+        """
+        self.commit(sync=True)
+        listing = list_folder(self.folder.path)
+        if self.sync_level == "never" and self._settled is not None:
+            self._sync()
+        self._garbage = listing.chunks.keys() - self._named() - self._ids.reserved
+        self._held = set()
+        self._committed()
+        if progress is not None:
+            progress(len(listing.chunks), len(listing.chunks))
+
+    # Life.
+
+    def disable_writing(self) -> None:
+        """Let other processes write."""
+        super().disable_writing()
+        self._close_kept()
+        self._forget_files()
+
+    def after_fork(self) -> None:
+        """Start anew in a child process, which holds no lock."""
+        waiting = self._dirty or self._depth > 0
+        super().after_fork()
+        self.unpublished = None
+        self._close_kept()
+        self._forget_files()
+        self._ids = ChunkIds()
+        try:
+            separate(self.folder.read_fd, self.folder.path)
+        except SuperchunkError:
+            return  # it can be read, and not be written
+        finally:
+            if waiting:
+                self._reload()
+
+    def discard(self) -> None:
+        """Remove a directory that has not got its name yet."""
+        if self.unpublished is None:
+            raise StorageError(f"{self.path}: the frame has its name already")
+        self._dirty = False
+        remove_frame_folder(self.folder.path)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._close_kept()
+        super().close()
+
+
+def _no_index() -> FormatError:
+    return FormatError("sparse frame", at=0, expected=f"a file {INDEX_NAME} in the directory", found="none")

@@ -1,0 +1,87 @@
+"""verify, repair and compact on the command line: exit codes, tables, JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from cli_runner import fail, run, succeed
+
+import superchunk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def frame(tmp_path: Path) -> Path:
+    path = tmp_path / "x.b2frame"
+    with superchunk.SChunk(4000, np.arange(5000, dtype=np.int64), urlpath=path, mode="w") as s:
+        s.vlmeta["name"] = "numbers"
+    return path
+
+
+def damage(path: Path, at: int) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= 1
+    path.write_bytes(raw)
+
+
+def test_exit_codes_tell_sound_damaged_and_not_sealed(frame: Path, tmp_path: Path) -> None:
+    assert "sound" in succeed("verify", frame).text
+    foreign = tmp_path / "plain.b2frame"
+    foreign.write_bytes(superchunk.SChunk(data=b"0123456789" * 100).to_cframe())
+    assert run("verify", foreign).code == 3
+    broken = tmp_path / "broken.b2frame"
+    broken.write_bytes(frame.read_bytes())
+    damage(broken, 300)
+    result = run("verify", foreign, broken, frame)
+    assert result.code == 1
+    assert "chunk 0 at byte" in result.text
+    assert run("verify", frame, foreign).code == 3
+    assert run("verify").code == 2
+
+
+def test_a_missing_file_is_told_and_the_others_are_checked(frame: Path, tmp_path: Path) -> None:
+    result = run("verify", tmp_path / "none", frame)
+    assert result.code == 1
+    assert "none" in result.stderr
+    assert "sound" in result.text
+
+
+def test_json_holds_all_reports(frame: Path) -> None:
+    reports = json.loads(succeed("verify", "--json", "--decode", "--threads", "2", frame, frame).text)
+    assert [report["status"] for report in reports] == ["sound", "sound"]
+    assert reports[0]["decoded"]
+
+
+def test_repair_beside_in_place_and_not_over_anything(frame: Path, tmp_path: Path) -> None:
+    assert "nothing to do" in succeed("repair", frame).text
+    with superchunk.open(frame) as s:
+        whole = s[:]
+    damage(frame, 20)
+    assert "repaired" in succeed("repair", frame).text
+    beside = tmp_path / "x.repaired.b2frame"
+    with superchunk.open(beside) as s:
+        assert s[:] == whole
+    assert "exists already" in fail(1, "repair", frame)
+    report = json.loads(succeed("repair", "--json", frame, "-o", tmp_path / "other").text)
+    assert report["chunks"] == {"whole": 10, "doubtful": 0, "lost": 0}
+    assert run("repair", "--in-place", "-o", "x", frame).code == 2
+    succeed("repair", "--in-place", frame)
+    assert run("verify", frame).code == 0
+
+
+def test_compact_gives_dead_bytes_back(frame: Path) -> None:
+    with superchunk.open(frame, mode="a") as s:
+        s.delete_chunk(3)
+        whole = s[:]
+        assert s.dead_bytes > 0
+    before = frame.stat().st_size
+    assert "given back" in succeed("compact", frame).text
+    assert frame.stat().st_size < before
+    with superchunk.open(frame) as s:
+        assert s[:] == whole
+        assert s.dead_bytes == 0
