@@ -14,6 +14,7 @@ from other_process import Other, in_child
 import superchunk
 from superchunk import SChunk
 from superchunk.exceptions import LockedError, StorageError
+from superchunk.storage.file import FileBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -325,6 +326,27 @@ def test_a_snapshot_stays_and_other_readers_follow(path: str, other: Other, what
     assert pinned.vlmeta.getall() == {}
     assert pinned.refresh()
     assert pinned.vlmeta.getall() == follower.vlmeta.getall() == {"more": 1}
+
+
+def test_a_commit_while_the_new_file_is_looked_at_does_no_harm(
+    path: str, other: Other, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size of the file is from before the commit then, and its header from after it."""
+    new(path, 1, 2).close()
+    follower = superchunk.open(path)
+    other("s = superchunk.open(path, mode='a'); s.delete_chunk(0); s.compact()")
+    look, looks = FileBytes.size_and_time, []
+
+    def interrupted(self: FileBytes) -> tuple[int, float]:
+        seen = look(self)
+        looks.append(seen)
+        if len(looks) == 1:
+            other("[s.append_data(piece(n)) for n in range(3, 8)]; s.flush()")
+        return seen
+
+    monkeypatch.setattr(FileBytes, "size_and_time", interrupted)
+    assert follower[:] == pieces(2, *range(3, 8))
+    assert len(looks) > 1
 
 
 @pytest.mark.parametrize("contiguous", CONTIGUOUS)

@@ -20,7 +20,6 @@ docs/format/integrity.md.
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, cast
 
@@ -45,6 +44,7 @@ from superchunk.storage.loading import PROBE_LEN
 from superchunk.storage.locks import WriterLock
 from superchunk.storage.recovery import newest_intact
 from superchunk.storage.seals import renew_seals
+from superchunk.storage.strays import aside_of, remove_strays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,12 +58,6 @@ if TYPE_CHECKING:
 __all__ = ["ContiguousState", "about", "aside_of", "refuse_if_written"]
 _SECTOR = 512
 """Bytes that a disk writes at once."""
-
-
-def aside_of(path: str) -> str:
-    """Return a name in the directory of `path` for a file that will replace it."""
-    folder, base = os.path.split(path)
-    return os.path.join(folder, f".{base[:200]}.{secrets.token_hex(6)}.new")  # noqa: PTH118 - a str all the way
 
 
 def refuse_if_written(final: str, path: str) -> None:
@@ -362,6 +356,8 @@ class ContiguousState(FollowedFile):
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Write the frame anew without its dead bytes, in place of the old file.
 
+        What killed writers left beside it goes, too.
+
         Parameters
         ----------
         progress
@@ -377,6 +373,7 @@ class ContiguousState(FollowedFile):
         if self.start:
             raise StorageError(f"{self.path}: cannot compact a frame inside a larger file, at byte {self.start}")
         self.commit()
+        remove_strays(os.path.realpath(self.path))
         self._rewrite(lambda file, end: copy_chunks(self, file, end, progress), sync=False)
         if self.sync_level != "never":
             with suppress(StorageError):  # the next flush tries again; old file and new one say the same
