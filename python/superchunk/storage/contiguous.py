@@ -122,7 +122,7 @@ class ContiguousState(FollowedFile):
         try:
             file.pwrite(raw, 0)
             state = cls.load(file, 0)
-            state.path, state.unpublished = path, final
+            state.path, state.unpublished = os.path.abspath(path), final  # noqa: PTH100 - a str all the way
             state.sync_level, state.sealing = sync, seal
             state.fresh = not os.path.lexists(final)
             state._writer.acquire(file.write_fd, path)  # noqa: SLF001 - its own
