@@ -9,6 +9,7 @@ import pytest
 
 import superchunk
 from superchunk import SChunk
+from superchunk.exceptions import StorageError
 
 _CHUNK = 4000
 KINDS = pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
@@ -40,3 +41,22 @@ def test_a_relative_path_stays_where_it_was(
     assert list(here.iterdir()) == [here / "frame"]
     with superchunk.open(here / "frame") as again:
         assert again.nchunks == 3
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_compacting_a_frame_that_was_renamed_touches_nothing_else(tmp_path: Path, *, taken: bool) -> None:
+    name, moved = tmp_path / "frame", tmp_path / "moved"
+    frame = _filled(name)
+    frame.delete_chunk(0)
+    name.rename(moved)
+    if taken:
+        _filled(name, 1).close()
+    held = name.read_bytes() if taken else b""
+    with pytest.raises(StorageError, match="another file"):
+        frame.compact()
+    assert frame.nchunks == 2
+    frame.close()
+    assert sorted(tmp_path.iterdir()) == [name, moved][not taken :]
+    assert not taken or name.read_bytes() == held
+    with superchunk.open(moved) as again:
+        assert again.nchunks == 2
