@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from other_process import Other
 
 import superchunk
 from superchunk import SChunk
-from superchunk.exceptions import StorageError
+from superchunk.exceptions import LockedError, StorageError
 
 _CHUNK = 4000
 KINDS = pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
@@ -60,3 +61,19 @@ def test_compacting_a_frame_that_was_renamed_touches_nothing_else(tmp_path: Path
     assert not taken or name.read_bytes() == held
     with superchunk.open(moved) as again:
         assert again.nchunks == 2
+
+
+@KINDS
+def test_what_another_process_writes_is_not_replaced_because_it_is_read_here(
+    tmp_path: Path, *, contiguous: bool
+) -> None:
+    path = tmp_path / "frame"
+    _filled(path, contiguous=contiguous).close()
+    with Other("import superchunk") as other, superchunk.open(path, "r") as reader:
+        other(f"s = superchunk.open({os.fspath(path)!r}, 'a')")
+        with pytest.raises(LockedError):
+            _filled(path, 1, contiguous=contiguous)
+        other("s.close()")
+        assert reader.nchunks == 3
+        _filled(path, 1, contiguous=contiguous).close()
+        assert reader.nchunks == 1

@@ -74,7 +74,8 @@ def refuse_if_written(final: str, path: str) -> None:
         return
     lock = WriterLock()
     try:
-        if registry.state_of((*file.identity(), 0)) is None:
+        ours = registry.state_of((*file.identity(), 0))
+        if ours is None or not ours.writing:  # a lock of ours would look like another process's
             lock.acquire(file.read_fd, path)
     finally:
         lock.release()
