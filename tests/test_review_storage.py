@@ -77,3 +77,36 @@ def test_what_another_process_writes_is_not_replaced_because_it_is_read_here(
         assert reader.nchunks == 3
         _filled(path, 1, contiguous=contiguous).close()
         assert reader.nchunks == 1
+
+
+@KINDS
+def test_handles_on_a_replaced_frame_outlive_the_one_that_replaced_it(tmp_path: Path, *, contiguous: bool) -> None:
+    path = tmp_path / "frame"
+    _filled(path, contiguous=contiguous).close()
+    first, second, third = (superchunk.open(path, mode) for mode in ("r", "r", "a"))
+    new = _filled(path, 1, contiguous=contiguous)
+    content = new[:]
+    assert first[:] == content
+    first.close()
+    new.close()
+    assert second[:] == content
+    third.append_data(b"x" * _CHUNK)
+    assert second[:] == third[:] == content + b"x" * _CHUNK
+    third.close()
+    second.close()
+    with superchunk.open(path) as again:
+        assert again[:] == content + b"x" * _CHUNK
+
+
+@KINDS
+def test_a_replaced_frame_that_was_replaced_again_is_followed(tmp_path: Path, *, contiguous: bool) -> None:
+    path = tmp_path / "frame"
+    _filled(path, contiguous=contiguous).close()
+    first, second = (superchunk.open(path, "r") for _ in range(2))
+    new = _filled(path, 1, contiguous=contiguous)
+    assert first.nchunks == 1
+    first.close()
+    new.close()
+    _filled(path, 2, contiguous=contiguous).close()
+    assert second.nchunks == 2
+    second.close()
