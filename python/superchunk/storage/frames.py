@@ -253,15 +253,19 @@ class FrameStore(TableView):
         state = self._state
         if state is None:
             raise ClosedError(f"{self.path}: the handle is closed")
-        if state.successor is not None:
-            state = self._go_on(state, state.successor)
-        return state
+        return state if state.successor is None else self._go_on(state)
 
-    def _go_on(self, old: CommittedFrame, new: CommittedFrame) -> CommittedFrame:
+    def _go_on(self, old: CommittedFrame) -> CommittedFrame:
         """Use the state that this process has of the file that replaced ours."""
-        while new.successor is not None:
-            new = new.successor
-        registry.join(new)
+        while (new := old.successor) is not None:
+            while new.successor is not None:
+                new = new.successor
+            if registry.rejoin(new):
+                break
+            old.successor = None  # its last user has closed it: find out what has the name now
+            old.refresh(force=True)
+        else:
+            return old
         self._state = new
         self.shifting = (new.sparse and not self.pinned) or self._sidecar is not None
         if self.writable:

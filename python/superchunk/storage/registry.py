@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from superchunk.storage.committed import CommittedFrame
 
-__all__ = ["Key", "enter", "find", "join", "leave", "move", "shares", "state_of"]
+__all__ = ["Key", "enter", "find", "join", "leave", "move", "rejoin", "shares", "state_of"]
 
 Key = tuple[int, int, int]
 """Device, inode, position of the frame in the file."""
@@ -63,6 +63,15 @@ def join(state: CommittedFrame) -> None:
     """Count one more user of a state that is open."""
     with _lock:
         state.users += 1
+
+
+def rejoin(state: CommittedFrame) -> bool:
+    """Count one more user of a state that is known here; return False if it has been closed."""
+    with _lock:
+        if id(state) not in _keys:
+            return False
+        state.users += 1
+        return True
 
 
 def move(state: CommittedFrame, key: Key) -> None:
