@@ -125,3 +125,30 @@ def test_metalayers_that_are_no_messagepack_are_shown_as_bytes() -> None:
     assert said["metalayers"] == {"my_layer1": {"bytes": b"hello".hex()}}
     assert said["vlmetalayers"] == ["usermeta"]
     assert b"hello".hex() in succeed("info", golden).text
+
+
+def test_the_kind_of_frame_and_its_seals_are_told(frame: Path, tmp_path: Path) -> None:
+    succeed("convert", frame, tmp_path / "parts")
+    foreign = blosc2.SChunk(data=b"abcd" * 1000, urlpath=str(tmp_path / "theirs.b2frame"), mode="w")
+    assert foreign.nbytes == 4000
+    told = {path.name: facts(path) for path in (frame, tmp_path / "parts", tmp_path / "theirs.b2frame")}
+    kinds = {name: (said["kind"], said["sealed"], said["dead_bytes"]) for name, said in told.items()}
+    assert kinds == {
+        "x.b2frame": ("contiguous", True, told["x.b2frame"]["dead_bytes"]),
+        "parts": ("sparse", True, 0),
+        "theirs.b2frame": ("contiguous", False, 0),
+    }
+    assert told["parts"]["file_bytes"] == sum(path.stat().st_size for path in (tmp_path / "parts").iterdir())
+    text = succeed("info", tmp_path / "parts").text
+    assert "sparse, sealed" in text
+    assert "directory" in text
+
+
+def test_a_damaged_frame_is_told_with_what_is_left_of_it(frame: Path) -> None:
+    with superchunk.open(str(frame), mode="a") as schunk:
+        schunk.flush()
+        schunk.vlmeta["later"] = 1
+    raw = bytearray(frame.read_bytes())
+    raw[-20] ^= 1
+    frame.write_bytes(raw)
+    assert "intact commit of 4 chunks" in fail(1, "info", frame)

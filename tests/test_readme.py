@@ -18,16 +18,19 @@ def test_there_are_examples() -> None:
     assert EXAMPLES
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_an_example_of_the_readme_runs(
-    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_examples_of_the_readme_run_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "block.py").write_text(block, "utf-8")
-    runpy.run_path(str(tmp_path / "block.py"))
-    printed = capsys.readouterr().out
-    assert "8,000,000 bytes" in printed
-    assert "K [" in printed
+    printed = []
+    for number, block in enumerate(BLOCKS):
+        (tmp_path / f"block{number}.py").write_text(block, "utf-8")
+        runpy.run_path(str(tmp_path / f"block{number}.py"))
+        printed.append(capsys.readouterr().out)
+    assert "8,000,000 bytes" in printed[0]
+    assert "K [" in printed[0]
+    assert "sound" in printed[1]
+    assert "2 chunks" in printed[1]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -37,7 +40,7 @@ def test_an_example_runs_and_reads_what_it_wrote(
     if example.stem == "both_ways":
         pytest.importorskip("blosc2", reason="the other side")
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(example))
+    runpy.run_path(str(example), run_name="__main__")
     printed = capsys.readouterr().out
     assert printed
     assert "False" not in printed

@@ -527,12 +527,13 @@ class SChunk(StagedCalls):
         cparams: CParams | CParamsDict | None = None,
         dparams: DParams | DParamsDict | None = None,
         storage: Storage | StorageDict | None = None,
+        progress: Callable[[int, int], object] | None = None,
         **kwargs: Unpack[StorageDict],
     ) -> SChunk:
         """Return a copy with all metalayers, in memory unless `urlpath` says otherwise.
 
-        Chunks are taken as they are, unless `cparams` are given: then they are
-        compressed anew, special values excepted.
+        Chunks are taken as they are, a few megabytes at a time, unless `cparams` are given:
+        then they are compressed anew, special values excepted.
 
         Parameters
         ----------
@@ -541,6 +542,8 @@ class SChunk(StagedCalls):
             typesize stays.
         storage, **kwargs
             Where the copy lives, as for `SChunk`; `meta` cannot be given.
+        progress
+            Called with the chunks done and those in all.
 
         Raises
         ------
@@ -561,12 +564,16 @@ class SChunk(StagedCalls):
         chosen = self.cparams if cparams is None else as_cparams(cparams, self.cparams.typesize)
         chosen = with_typesize(chosen, self.cparams.typesize)
         decompress = self._dparams if dparams is None else as_dparams(dparams)
-        _check_usable(chosen, decompress)
+        if chosen == cparams_of(store.settings, chosen.nthreads):
+            settings = store.settings  # a header may say more than CParams can, a level over 9 for instance
+        else:
+            settings = settings_of(chosen, decompress.nthreads)
         if cparams is not None:
+            _check_usable(chosen, decompress)
             Encoder(chosen, self._user).check()
         handle = create_handle(
             place,
-            settings_of(chosen, decompress.nthreads),
+            settings,
             store.snapshot().chunksize,
             store.meta,
             publish=False,
@@ -576,15 +583,15 @@ class SChunk(StagedCalls):
         target = handle.opened()
         with _publishing(handle):
             if cparams is None:
-                transfer(store, target)
+                transfer(store, target, progress)
                 return duplicate
             with store.steady(), target.batch():
-                insert_groups(target, self._chunks_by(duplicate._encoder))  # noqa: SLF001  (as above)
+                insert_groups(target, self._chunks_by(duplicate._encoder, progress))  # noqa: SLF001  (as above)
                 for name, chunk in store.vlmeta.items():
                     target.set_vlmeta(name, chunk)
         return duplicate
 
-    def _chunks_by(self, encoder: Encoder) -> Iterator[bytes]:
+    def _chunks_by(self, encoder: Encoder, progress: Callable[[int, int], object] | None) -> Iterator[bytes]:
         """Yield each chunk compressed anew by `encoder`."""
         store = self._handle.opened()
         hooks = hooks_for(self._user)
@@ -600,6 +607,8 @@ class SChunk(StagedCalls):
                 content = memoryview(bytearray(info.nbytes))
                 _engine.read([request], content, nthreads=self._nthreads, itemsize=self._typesize, hooks=hooks)
                 yield encoder.chunk_of_filled(content)
+            if progress is not None:
+                progress(number + 1, store.nchunks)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The command ``superchunk``: info, compress, decompress, cat, list-codecs, bench, demo.
+"""The command ``superchunk``: frames looked into, made, read, checked, repaired and converted.
 
 A guest of the library: it uses the public names like any other program. This
 module only finds out whether what the command needs is installed; `app` has the

@@ -24,6 +24,7 @@ from superchunk.cli.bench import bench
 from superchunk.cli.cat import cat
 from superchunk.cli.codecs import list_codecs
 from superchunk.cli.compress import compress
+from superchunk.cli.convert import convert
 from superchunk.cli.decompress import decompress
 from superchunk.cli.demo import demo
 from superchunk.cli.errors import EXPECTED, describe
@@ -72,7 +73,7 @@ def commands(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for _command in (info, compress, decompress, cat, list_codecs, bench, demo, verify, repair, compact_frame):
+for _command in (info, compress, decompress, cat, list_codecs, bench, demo, verify, repair, convert, compact_frame):
     commands.add_command(_command)
 
 

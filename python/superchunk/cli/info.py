@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -31,6 +31,12 @@ BAR = "▏▎▍▌▋▊▉█"
 BAR_COLUMNS = 24
 LONGEST_VALUE = 100
 """Characters of a metalayer's value that are shown to people."""
+_INDEX_FILE: Final = "chunks.b2frame"
+_FIRST_BYTE: Final = b"\x9e"
+_FRAME_LEN_AT: Final = 0x10
+_FINGERPRINT_LEN: Final = 17
+_FINGERPRINT_TYPE: Final = b"\3"
+"""Where a frame says whether it has a fingerprint (docs/format/cframe.md, "Trailer", and integrity.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +95,16 @@ def _fixed(schunk: SChunk, name: str) -> object:
         return _layer(bytes(schunk.meta.raw(name)))
 
 
+def _sealed(path: Path) -> bool:
+    """Return whether a frame on the disk has a fingerprint: whoever changed it last sealed it."""
+    with (path / _INDEX_FILE if path.is_dir() else path).open("rb") as file:
+        head = file.read(_FRAME_LEN_AT + 8)
+        if head[:1] != _FIRST_BYTE:
+            return False
+        file.seek(int.from_bytes(head[_FRAME_LEN_AT:], "big") - _FINGERPRINT_LEN)
+        return file.read(1) == _FINGERPRINT_TYPE
+
+
 def collect(path: str, schunk: SChunk) -> dict[str, Any]:
     """Return everything about a frame but its chunks, fit for JSON."""
     cparams = schunk.cparams
@@ -97,7 +113,9 @@ def collect(path: str, schunk: SChunk) -> dict[str, Any]:
     file = Path(path)
     return {
         "path": path,
-        "file_bytes": file.stat().st_size if file.is_file() else None,
+        "kind": "contiguous" if schunk.contiguous else "sparse",
+        "sealed": _sealed(file),
+        "file_bytes": sum(part.stat().st_size for part in ([file] if file.is_file() else file.iterdir())),
         "nbytes": schunk.nbytes,
         "cbytes": schunk.cbytes,
         "ratio": round(output.ratio(schunk.nbytes, schunk.cbytes), 4),
@@ -124,8 +142,9 @@ def _lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line for people."""
     yield "nbytes", f"{facts['nbytes']:,} ({output.size(facts['nbytes'])})"
     yield "cbytes", f"{facts['cbytes']:,} ({output.size(facts['cbytes'])}), {facts['ratio']:.2f}x smaller"
-    if facts["file_bytes"] is not None:
-        yield "file", f"{facts['file_bytes']:,} ({output.size(facts['file_bytes'])}), {facts['dead_bytes']:,} dead"
+    on_disk = "file" if facts["kind"] == "contiguous" else "directory"
+    yield on_disk, f"{facts['file_bytes']:,} ({output.size(facts['file_bytes'])}), {facts['dead_bytes']:,} dead"
+    yield "frame", f"{facts['kind']}, {'sealed' if facts['sealed'] else 'not sealed'}"
     yield "items", f"{facts['nitems']:,} of {facts['typesize']} bytes"
     if facts["dtype"] is not None:
         shape = "" if facts["shape"] is None else f", shape {tuple(facts['shape'])}"

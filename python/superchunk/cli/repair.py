@@ -16,10 +16,10 @@ from superchunk.cli.errors import EXPECTED, Failure, describe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["compact", "repair"]
+__all__ = ["compact", "repair", "steps"]
 
 
-def _steps(advance: Callable[[int], None]) -> Callable[[int, int], None]:
+def steps(advance: Callable[[int], None]) -> Callable[[int, int], None]:
     """Return a function that is told totals, for one that is told differences."""
     before = 0
 
@@ -46,7 +46,7 @@ def repair(*, frame: str, target: str | None, in_place: bool, as_json: bool) -> 
         raise click.UsageError("--in-place and -o exclude each other")
     try:
         with output.progress(frame, None, unit="chunks") as advance:
-            report = superchunk.repair(frame, target, in_place=in_place, progress=_steps(advance))
+            report = superchunk.repair(frame, target, in_place=in_place, progress=steps(advance))
     except EXPECTED as error:
         message = describe(error)
         raise Failure(message if frame in message else f"{frame}: {message}") from error
@@ -67,7 +67,7 @@ def compact(*, frame: str) -> None:
         with superchunk.open(frame, mode="a") as schunk:
             dead = schunk.dead_bytes
             with output.progress(frame, schunk.cbytes) as advance:
-                schunk.compact(progress=_steps(advance))
+                schunk.compact(progress=steps(advance))
             click.echo(f"{frame}: {dead - schunk.dead_bytes:,} bytes given back")
     except EXPECTED as error:
         message = describe(error)

@@ -1,0 +1,229 @@
+"""``superchunk convert``: one file to a directory and back, and frames of old writers to today's.
+
+Chunks are moved as they are, a few megabytes at a time, and compared afterwards, one by one. What is
+at the target is replaced when the new frame is complete.
+
+Source: docs/cli.md, section "convert"; docs/format/sparse.md, "Conversion".
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+import superchunk
+from superchunk import SpecialValue
+from superchunk.cli import output
+from superchunk.cli.errors import EXPECTED, Failure, describe
+from superchunk.cli.repair import steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from superchunk import SChunk
+
+__all__ = ["convert"]
+
+_OLD_FRAME: Final = b"\x9d"
+"""Byte 0 of the frames of old writers, an array of 13 elements; today's have 14 (docs/format/legacy.md)."""
+_CHUNK_TYPESIZE: Final = 3
+_CHUNK_SPECIAL: Final = 31
+_CHUNK_VALUE: Final = 32
+"""Places in a chunk's header (docs/format/chunk.md)."""
+_NAN: Final = {4: struct.pack("<f", float("nan")), 8: struct.pack("<d", float("nan"))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be made of what."""
+
+    source: str
+    target: str
+    contiguous: bool
+    """Whether the new frame is one file."""
+    force: bool
+
+    @classmethod
+    def of(cls, source: str, target: str, *, contiguous: bool | None, force: bool) -> Plan:
+        """Decide on the kind of the new frame, and look whether it may be made.
+
+        Raises
+        ------
+        Failure
+            There is something at the target and `force` is off, or making the frame there
+            would change the source; or its directory is not there.
+        UsageError
+            One file was asked for, by a name that ends in a slash.
+
+        """
+        name = target.rstrip("/") or target
+        if contiguous is None:
+            contiguous = not (target != name or Path(name).is_dir()) and (Path(source).is_dir() or _is_old(source))
+        elif contiguous and target != name:
+            raise click.UsageError(f"--contiguous makes a file, and {target} can only be a directory")
+        if not Path(source).exists():
+            raise Failure(f"{source}: no such file or directory")
+        _check_apart(Path(source).resolve(), Path(name).resolve(), name)
+        if not force and (Path(name).exists() or Path(name).is_symlink()):
+            raise Failure(f"{name}: exists already; --force replaces it")
+        if not Path(name).resolve().parent.is_dir():
+            raise Failure(f"{name}: there is no directory {Path(name).resolve().parent}")
+        return cls(source=source, target=name, contiguous=contiguous, force=force)
+
+
+def _is_old(source: str) -> bool:
+    """Return whether a file begins like the frame of an old writer."""
+    with Path(source).open("rb") as file:
+        return file.read(1) == _OLD_FRAME
+
+
+def _check_apart(source: Path, target: Path, name: str) -> None:
+    """Raise if making `target` would change `source`."""
+    if source == target or (target.exists() and source.samefile(target)):
+        raise Failure(f"{name}: is the frame that is read")
+    if source in target.parents:
+        raise Failure(f"{name}: is inside the frame that is read")
+    if target in source.parents:
+        raise Failure(f"{name}: holds the frame that is read")
+
+
+def _meaning(chunk: bytes) -> bytes | None:
+    """Return the value that a special chunk repeats, nothing for zeros; None for a chunk with data.
+
+    What is not initialised reads as zeros. A frame whose chunks differ in size writes some special
+    chunks another way, so that their bytes differ and their meaning does not.
+    """
+    kind = chunk[_CHUNK_SPECIAL] >> 4 & 0x07
+    if kind == SpecialValue.NOT_SPECIAL.value:
+        return None
+    if kind == SpecialValue.NAN.value:
+        return _NAN.get(chunk[_CHUNK_TYPESIZE])
+    value = chunk[_CHUNK_VALUE:] if kind == SpecialValue.VALUE.value else b""
+    return value if any(value) else b""
+
+
+def _same(one: bytes, other: bytes) -> bool:
+    """Return whether two chunks are the same, or special and mean the same."""
+    if one == other:
+        return True
+    if superchunk.get_cbuffer_sizes(one)[0] != superchunk.get_cbuffer_sizes(other)[0]:
+        return False
+    meaning = _meaning(one)
+    return meaning is not None and meaning == _meaning(other)
+
+
+def _raw(layers: superchunk.VlMeta, name: str) -> bytes | None:
+    """Return a vlmetalayer's content, None if its chunk, which is moved as it is, cannot be decoded."""
+    try:
+        return layers.raw(name)
+    except superchunk.SuperchunkError:
+        return None
+
+
+def compare(source: SChunk, target: SChunk, progress: Callable[[int, int], object]) -> None:
+    """Raise unless `target` holds what `source` does.
+
+    Raises
+    ------
+    Failure
+        A chunk, a metalayer or a number differs; the message says which.
+
+    """
+    for what in ("nchunks", "nbytes", "typesize"):
+        if getattr(source, what) != getattr(target, what):
+            raise Failure(f"{what} differs: expected {getattr(source, what)}, found {getattr(target, what)}")
+    if {name: source.meta.raw(name) for name in source.meta} != {name: target.meta.raw(name) for name in target.meta}:
+        raise Failure("the metalayers differ")
+    if [(name, _raw(source.vlmeta, name)) for name in sorted(source.vlmeta)] != [
+        (name, _raw(target.vlmeta, name)) for name in sorted(target.vlmeta)
+    ]:
+        raise Failure("the vlmetalayers differ")
+    for nchunk in range(source.nchunks):
+        if not _same(source.get_chunk(nchunk), target.get_chunk(nchunk)):
+            raise Failure(f"chunk {nchunk} differs")
+        progress(nchunk + 1, source.nchunks)
+
+
+def _verify(path: str) -> None:
+    """Raise unless the frame's fingerprint and seals prove it."""
+    status = superchunk.verify(path).status
+    if status != "sound":
+        raise Failure(f"verify finds it {status}")
+
+
+def _check(plan: Plan, schunk: SChunk, *, verify: bool) -> None:
+    """Read the new frame back; remove it and raise if it is not what it should be."""
+    try:
+        with (
+            superchunk.open(plan.target) as made,
+            output.progress("comparing", schunk.nchunks, unit="chunks") as advance,
+        ):
+            compare(schunk, made, steps(advance))
+        if verify:
+            _verify(plan.target)
+    except (*EXPECTED, Failure) as error:
+        superchunk.remove_urlpath(plan.target)
+        raise Failure(f"{plan.target}: {describe(error)}; the new frame is removed") from error
+
+
+def _stored(path: Path) -> int:
+    """Return the bytes of a frame's file, or files."""
+    return sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
+
+
+def _run(plan: Plan, *, verify: bool) -> dict[str, Any]:
+    """Make the new frame, check it, and return what was done, fit for JSON."""
+    with superchunk.open(plan.source, snapshot=True) as schunk:
+        with output.progress(plan.source, schunk.nchunks, unit="chunks") as advance:
+            mode = "w" if plan.force else "a"
+            made = schunk.copy(
+                urlpath=plan.target, contiguous=plan.contiguous, mode=mode, sync="commit", progress=steps(advance)
+            )
+            made.close()
+        _check(plan, schunk, verify=verify)
+        return {
+            "source": plan.source,
+            "target": plan.target,
+            "kind": "contiguous" if plan.contiguous else "sparse",
+            "nchunks": schunk.nchunks,
+            "nbytes": schunk.nbytes,
+            "source_bytes": _stored(Path(plan.source)),
+            "target_bytes": _stored(Path(plan.target)),
+            "verified": verify,
+        }
+
+
+@click.command(short_help="Turn a file into a directory or back, or an old frame into one of today.")
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
+@click.option(
+    "--contiguous/--sparse",
+    default=None,
+    help="One file, or a directory; the other kind than SOURCE unless given, and a file for an old frame.",
+)
+@click.option("--force", is_flag=True, help="Replace a frame that is at TARGET.")
+@click.option("--verify", is_flag=True, help="Verify the new frame, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def convert(*, source: str, target: str, contiguous: bool | None, force: bool, verify: bool, as_json: bool) -> None:
+    """Make of the frame at SOURCE one at TARGET, with the same chunks, not compressed again.
+
+    A frame in one file becomes a directory (a sparse frame), and a directory one file; the frame of
+    an old writer becomes one of today. A TARGET that ends in a slash, or is a directory, becomes a
+    directory. SOURCE stays as it is.
+    """
+    try:
+        facts = _run(Plan.of(source, target, contiguous=contiguous, force=force), verify=verify)
+    except EXPECTED as error:
+        message = describe(error)
+        raise Failure(message if source in message or target in message else f"{source}: {message}") from error
+    if as_json:
+        output.print_json(facts)
+        return
+    click.echo(
+        f"{facts['target']}: {facts['kind']}, {facts['nchunks']:,} chunks, {output.size(facts['target_bytes'])}"
+        f" (from {output.size(facts['source_bytes'])}), {'verified' if verify else 'compared'}"
+    )
