@@ -76,7 +76,7 @@ class FollowedFolder(CommittedFrame):
         self._retired: list[FileBytes] = []
         self._writer = WriterLock()
         self._taking_turns = False
-        self._new_name = False
+        self._new_name = True  # for all that is known, as in `followed`
         self._still = 0
         super().__init__(folder.path, loaded)
 
