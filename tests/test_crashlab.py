@@ -57,11 +57,7 @@ def told(tallies: Sequence[Tally]) -> str:
 # Frames.
 
 
-@pytest.mark.parametrize(
-    "workload",
-    SHORT,
-    ids=lambda workload: workload.name,
-)
+@pytest.mark.parametrize("workload", SHORT, ids=lambda workload: workload.name)
 def test_short_workload_survives_every_crash(workload: Workload, tmp_path: Path) -> None:
     tallies = examine(workload, str(tmp_path), Random(1), most=100, exhaustive=3000)
     assert not told([*tallies.values()])
@@ -81,12 +77,19 @@ class Crashes(RuleBasedStateMachine):
     folders = count()
     root: Path
 
-    @initialize(varying=st.booleans(), chunksize=st.sampled_from([400, 2000]), meta=st.sampled_from([8, 24]))
-    def make(self, *, varying: bool, chunksize: int, meta: int) -> None:
+    @initialize(
+        varying=st.booleans(),
+        chunksize=st.sampled_from([400, 2000]),
+        meta=st.sampled_from([8, 24]),
+        contiguous=st.booleans(),
+        sync=st.sampled_from(["explicit", "commit"]),
+    )
+    def make(self, *, varying: bool, chunksize: int, meta: int, contiguous: bool, sync: str) -> None:
         self.folder = self.root / str(next(self.folders))
         (self.folder / "work").mkdir(parents=True)
         (self.folder / "look").mkdir()
-        self.session = Session(str(self.folder / "work"), Way(varying=varying, chunksize=chunksize, meta=meta))
+        way = Way(varying=varying, chunksize=chunksize, meta=meta, contiguous=contiguous, sync=sync)
+        self.session = Session(str(self.folder / "work"), way)
         self.session.__enter__()
         self.session.do_all([])
         self.steps: list[Step] = []

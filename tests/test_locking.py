@@ -23,7 +23,7 @@ def in_another_process(code: str) -> str:
 def test_both_packages_take_turns(tmp_path: Path, *, contiguous: bool) -> None:
     path = str(tmp_path / "turns.b2frame")
     noise = os.urandom(400)
-    cparams = {"typesize": 4}
+    cparams = superchunk.CParams(typesize=4)
     s = superchunk.SChunk(400, urlpath=path, mode="w", contiguous=contiguous, locking=True, cparams=cparams)
     assert s.locking
     s.append_data(noise)

@@ -514,8 +514,15 @@ def test_a_writer_killed_while_replacing_loses_nothing(path: Path, monkeypatch: 
         with pytest.raises(Killed):
             new(path)
     assert not path.exists()
-    with superchunk.open(path) as s:
+    with superchunk.open(path) as s:  # which changes nothing
         assert parts(s) == [part(0), part(1)]
+        assert s.contiguous is False
+    assert not path.exists()
+    with superchunk.open(path, mode="a") as s:
+        s.append_data(part(2))
+    assert path.exists()
+    with superchunk.open(path) as s:
+        assert parts(s) == [part(0), part(1), part(2)]
 
 
 def test_removing_takes_all_files_of_ours(path: Path) -> None:

@@ -280,3 +280,27 @@ def test_a_sync_that_fails_leaves_memory_and_file_alike(
     s.close()
     assert read(path) == expected
     assert superchunk.verify(path).status == "sound"
+
+
+# What killed writers leave.
+
+
+def test_compaction_removes_what_killed_writers_left(path: str, tmp_path: Path) -> None:
+    s = new(path)
+    stray = tmp_path / ".data.b2frame.0123456789ab.new"
+    recent = tmp_path / ".data.b2frame.0123456789ac.new"
+    in_use = tmp_path / ".data.b2frame.0123456789ad.new"
+    others = [
+        tmp_path / name
+        for name in (".other.0123456789ab.new", ".data.b2frame.0123456789a.new", "data.b2frame.0123456789ab.new")
+    ]
+    for file in (stray, recent, in_use, *others):
+        file.write_bytes(b"some bytes of a frame")
+        if file != recent:
+            os.utime(file, (1e9, 1e9))
+    with Other(f"import fcntl\nfile = open({str(in_use)!r}, 'r+b')\nfcntl.flock(file, fcntl.LOCK_EX)"):
+        s.compact()
+        assert sorted(tmp_path.iterdir()) == sorted([Path(path), recent, in_use, *others])
+    os.utime(recent, (1e9, 1e9))
+    s.compact()
+    assert sorted(tmp_path.iterdir()) == sorted([Path(path), *others])

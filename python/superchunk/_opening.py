@@ -24,7 +24,7 @@ from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.file import remove_file
-from superchunk.storage.folder import INDEX_NAME, belongs, is_folder, joined, recover_name, remove_frame_folder
+from superchunk.storage.folder import INDEX_NAME, belongs, find_name, is_folder, joined, remove_frame_folder
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.legacy import open_legacy
 from superchunk.storage.memory import MemoryStore
@@ -120,7 +120,7 @@ def _check_mmap(storage: Storage) -> None:
 
 def exists(path: str) -> bool:
     """Return whether there is anything at `path`, also if a writer was killed while replacing it."""
-    return os.path.exists(path) or recover_name(path)  # noqa: PTH110  (a str all the way)
+    return find_name(path) is not None
 
 
 def is_array(store: ChunkStore) -> bool:
@@ -167,10 +167,11 @@ def open_handle(
     if offset < 0:
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
-    if not exists(path):
+    place = find_name(path)
+    if place is None or not os.path.exists(place):  # noqa: PTH110  (a str all the way)
         msg = f"{path}: no such file"
         raise FileNotFoundError(msg)
-    contiguous = not is_folder(path)
+    contiguous = not is_folder(place)
     if not contiguous and mmap_mode is not None:
         msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
         raise ArgumentError(msg)
@@ -203,7 +204,7 @@ def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOpt
     try:
         return FrameStore.open(path, offset=offset, writable=writable, **how)
     except FormatError:
-        legacy = None if is_folder(path) else open_legacy(path, offset=offset)
+        legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
         if legacy is None:
             raise
     if writable:
@@ -288,7 +289,7 @@ def reset_handle(handle: Handle, offset: int) -> None:
 
 def _make_way(path: str) -> None:
     """Check that what is at `path` may be replaced; it stays until then."""
-    info = os.stat(path)  # noqa: PTH116  (a str all the way)
+    info = os.stat(find_name(path, mend=True) or path)  # noqa: PTH116  (a str all the way)
     if stat.S_ISDIR(info.st_mode):
         _check_sparse(path)
     elif info.st_size and not _is_frame(path):
@@ -323,7 +324,7 @@ def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
 
     """
     target = local_path(path)
-    if target is None or not exists(target):
+    if target is None or find_name(target, mend=True) is None:
         return
     if os.path.isdir(target) and not os.path.islink(target):  # noqa: PTH112, PTH114
         _check_sparse(target)

@@ -20,7 +20,6 @@ docs/format/integrity.md.
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, cast
 
@@ -42,9 +41,10 @@ from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_f
 from superchunk.storage.folder import is_folder, open_folder, take_name
 from superchunk.storage.followed import FollowedFile
 from superchunk.storage.loading import PROBE_LEN
-from superchunk.storage.locks import WriterLock
+from superchunk.storage.locks import WriterLock, leads_to
 from superchunk.storage.recovery import newest_intact
 from superchunk.storage.seals import renew_seals
+from superchunk.storage.strays import aside_of, remove_strays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,12 +60,6 @@ _SECTOR = 512
 """Bytes that a disk writes at once."""
 
 
-def aside_of(path: str) -> str:
-    """Return a name in the directory of `path` for a file that will replace it."""
-    folder, base = os.path.split(path)
-    return os.path.join(folder, f".{base[:200]}.{secrets.token_hex(6)}.new")  # noqa: PTH118 - a str all the way
-
-
 def refuse_if_written(final: str, path: str) -> None:
     """Raise LockedError if another process is writing the frame `final`, a file or a directory."""
     try:
@@ -74,7 +68,8 @@ def refuse_if_written(final: str, path: str) -> None:
         return
     lock = WriterLock()
     try:
-        if registry.state_of((*file.identity(), 0)) is None:
+        ours = registry.state_of((*file.identity(), 0))
+        if ours is None or not ours.writing:  # a lock of ours would look like another process's
             lock.acquire(file.read_fd, path)
     finally:
         lock.release()
@@ -122,7 +117,7 @@ class ContiguousState(FollowedFile):
         try:
             file.pwrite(raw, 0)
             state = cls.load(file, 0)
-            state.path, state.unpublished = path, final
+            state.path, state.unpublished = os.path.abspath(path), final  # noqa: PTH100 - a str all the way
             state.sync_level, state.sealing = sync, seal
             state.fresh = not os.path.lexists(final)
             state._writer.acquire(file.write_fd, path)  # noqa: SLF001 - its own
@@ -263,6 +258,13 @@ class ContiguousState(FollowedFile):
         if os.fstat(self.file.read_fd).st_nlink == 0:
             raise StorageError(f"{self.path}: the file was removed or replaced while it was open; nothing was written")
 
+    def _check_place(self, final: str) -> None:
+        """Refuse to replace anything but this very frame."""
+        if not leads_to(final, self.file.read_fd):
+            raise StorageError(
+                f"{self.path}: leads to another file since it was opened, or to none; nothing was written"
+            )
+
     def _write_chunks(self, index_chunk: bytes | None, *, sync: bool) -> None:
         """Write what changed, in one commit or, with a long header, in two."""
         if self._stale_seals and self.sealing:
@@ -362,6 +364,8 @@ class ContiguousState(FollowedFile):
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Write the frame anew without its dead bytes, in place of the old file.
 
+        What killed writers left beside it goes, too.
+
         Parameters
         ----------
         progress
@@ -377,6 +381,7 @@ class ContiguousState(FollowedFile):
         if self.start:
             raise StorageError(f"{self.path}: cannot compact a frame inside a larger file, at byte {self.start}")
         self.commit()
+        remove_strays(os.path.realpath(self.path))
         self._rewrite(lambda file, end: copy_chunks(self, file, end, progress), sync=False)
         if self.sync_level != "never":
             with suppress(StorageError):  # the next flush tries again; old file and new one say the same
@@ -385,6 +390,7 @@ class ContiguousState(FollowedFile):
     def _rewrite(self, fill: Callable[[FileBytes, int], tuple[int, Sequence[int]]], *, sync: bool) -> None:
         """Put a new file in the place of this one; `fill` writes chunks and tells entries."""
         final = os.path.realpath(self.path)
+        self._check_place(final)
         file, lock = FileBytes.create(aside_of(final), like=self.file, told_as=self.path), WriterLock()
         try:
             lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
@@ -392,6 +398,7 @@ class ContiguousState(FollowedFile):
             header, chunk, trailer = self._write_whole(file, end, entries)
             if self._durable:
                 file.sync()
+            self._check_place(final)  # that took its time
             replace_file(file.path, final)
         except BaseException:
             lock.release()

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from superchunk.exceptions import StorageError
-from superchunk.storage.file import FileBytes, remove_file, remove_folder, replace_file, storage_error
+from superchunk.storage.file import FileBytes, remove_file, remove_folder, replace_file, storage_error, sync_folder
 from superchunk.storage.locks import WriterLock
 
 __all__ = [
@@ -38,12 +38,12 @@ __all__ = [
     "belongs",
     "chunk_id",
     "chunk_name",
+    "find_name",
     "is_folder",
     "joined",
     "list_folder",
     "open_folder",
     "pin_name",
-    "recover_name",
     "remove_frame_folder",
     "staging_name",
     "take_name",
@@ -195,7 +195,7 @@ def take_name(new: str, name: str) -> None:
     """Give a new frame, a file or a directory, the name of what may be there, which is removed.
 
     One file replaces another in one step. A directory cannot be replaced in one: what has
-    the name gets another one first, by which `recover_name` finds it after a crash.
+    the name gets another one first, by which `find_name` finds it after a crash.
 
     Parameters
     ----------
@@ -224,6 +224,7 @@ def take_name(new: str, name: str) -> None:
         replace_file(old, name)
         raise
     try:
+        sync_folder(os.path.dirname(name))  # noqa: PTH120 - a str all the way
         if is_folder(old):
             remove_frame_folder(old)
         else:
@@ -232,13 +233,18 @@ def take_name(new: str, name: str) -> None:
         return  # the new frame has its name; what is left of the old one has none
 
 
-def recover_name(path: str) -> bool:
-    """Give back its name to a frame that a writer, killed since, was about to replace.
+def find_name(path: str, *, mend: bool = False) -> str | None:
+    """Return where the frame of the name `path` is, None if nowhere.
 
-    Returns
-    -------
-    bool
-        Whether there is something at `path` now, or will be in a moment.
+    That is `path`, unless a writer was killed while it replaced the frame: then the old
+    one has another name.
+
+    Parameters
+    ----------
+    path
+        The name.
+    mend
+        Give it back, if the writer is dead.
 
     Raises
     ------
@@ -246,25 +252,22 @@ def recover_name(path: str) -> bool:
         The system refuses.
 
     """
-    parent, base = os.path.split(path)
     if os.path.lexists(path):
-        return True
+        return path
+    parent, base = os.path.split(path)
     pattern = re.compile(re.escape(f".{base[:_LONGEST]}.") + r"[0-9a-f]{12}\.old", re.ASCII)
     try:
         names = os.listdir(parent or os.curdir)  # noqa: PTH208 - a str all the way
     except OSError:
-        return False
+        return None
     for name in names:
-        if not pattern.fullmatch(name):
-            continue
-        old = joined(parent, name)
-        if _being_replaced(old[: -len(".old")] + ".new"):
-            return True
-        if os.path.lexists(path):
-            return True
-        replace_file(old, path)
-        return True
-    return os.path.lexists(path)
+        if pattern.fullmatch(name):
+            old = joined(parent, name)
+            if not mend or _being_replaced(old[: -len(".old")] + ".new"):
+                return old
+            replace_file(old, path)
+            return path
+    return path if os.path.lexists(path) else None
 
 
 def _being_replaced(new: str) -> bool:

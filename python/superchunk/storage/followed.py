@@ -153,31 +153,20 @@ class FollowedFile(CommittedFrame):
         if self._has_heir():
             self._move(FileBytes.open(self.path))
             return
-        for pause in (*_RETRIES, None):
-            before = self.file.pread(FIXED_LEN, self.start)
-            try:
-                loaded, size = _read(self.file, self.start)
-            except FormatError:
-                if pause is None:
-                    raise
-                time.sleep(pause)  # a writer may be between two of its writes
-                continue
-            if loaded.raw_header[:FIXED_LEN] == before or pause is None:
-                self._size = size
-                self._adopt(loaded)
-                return
+        loaded, self._size = _read_steadily(self.file, self.start)
+        self._adopt(loaded)
 
     def _move(self, file: FileBytes) -> None:
         """Go on with the file that has taken this one's name."""
         try:
             other = registry.state_of((*file.identity(), self.start))
-            if other is not None:  # this process made it, or found it first
+            if other is not None and registry.shares(self):  # this process made it, or found it first
                 file.close()
                 self._depth = 0
                 self._dirty = False
                 self.successor = other
                 return
-            loaded, size = _read(file, self.start)
+            loaded, size = _read_steadily(file, self.start)
             if self._writer.held:
                 file.enable_writing()
                 self._writer.release()
@@ -300,3 +289,17 @@ def _read(file: FileBytes, start: int) -> tuple[Loaded, int]:
     )
     checked_tail(file.read_fd, start, loaded, changed_at)
     return loaded, size
+
+
+def _read_steadily(file: FileBytes, start: int) -> tuple[Loaded, int]:
+    """Return the same, read again while a writer may be between two of its writes."""
+    for pause in _RETRIES:
+        before = file.pread(FIXED_LEN, start)
+        try:
+            loaded, size = _read(file, start)
+        except FormatError:
+            time.sleep(pause)
+            continue
+        if loaded.raw_header[:FIXED_LEN] == before:
+            return loaded, size
+    return _read(file, start)

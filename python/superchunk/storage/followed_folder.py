@@ -75,7 +75,8 @@ class FollowedFolder(CommittedFrame):
         """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
         self._retired: list[FileBytes] = []
         self._writer = WriterLock()
-        self._new_name = False
+        self._taking_turns = False
+        self._new_name = True  # for all that is known, as in `followed`
         self._still = 0
         super().__init__(folder.path, loaded)
 
@@ -228,7 +229,7 @@ class FollowedFolder(CommittedFrame):
             file, loaded = read_present(folder.path, patient=True, pinned=self.private)
             if self._writer.held:
                 self._writer.release()
-                self._writer.acquire(folder.read_fd, self.path)
+                self._writer.acquire(folder.read_fd, self.path, shared=self._taking_turns)
         except BaseException:
             folder.close()
             raise
@@ -346,9 +347,13 @@ def checked_chunks(folder: str, loaded: Loaded, changed_at: float) -> None:
         return
     if loaded.sealed is None:
         check_fingerprint(loaded)
+    if loaded.raw_header != record.header:  # the fingerprint leaves out what C-Blosc2 may change
+        raise FormatError(
+            "frame header", at=0, expected="the one that its commit record tells", found="another: it was not synced"
+        )
     kept = KeptIndex(joined(folder, SETTLED_NAME))
     try:
-        settled = kept.ids
+        settled = kept.ids if kept.on_disk else set()
     finally:
         kept.close()
     whole_chunks(folder, loaded, besides=settled)

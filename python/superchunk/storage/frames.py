@@ -18,7 +18,7 @@ from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
-from superchunk.storage.folder import is_folder, recover_name
+from superchunk.storage.folder import find_name, is_folder
 from superchunk.storage.sidecar import LockSidecar
 from superchunk.storage.sparse import SparseState
 from superchunk.storage.staging import read_staged
@@ -208,12 +208,13 @@ class FrameStore(TableView):
         if writable and (snapshot or recover):
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
         pinned = snapshot or recover
-        if is_folder(name) or (not os.path.lexists(name) and recover_name(name) and is_folder(name)):
+        place = find_name(name, mend=writable) or name
+        if is_folder(place):
             if offset:
                 raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
-            state = SparseState.opened(name, private=pinned, recover=recover)
+            state = SparseState.opened(place, private=pinned, recover=recover)
         else:
-            state = ContiguousState.opened(name, offset, private=pinned, recover=recover)
+            state = ContiguousState.opened(place, offset, private=pinned, recover=recover)
         store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=pinned)
         try:
             if locking and not pinned:
@@ -252,15 +253,19 @@ class FrameStore(TableView):
         state = self._state
         if state is None:
             raise ClosedError(f"{self.path}: the handle is closed")
-        if state.successor is not None:
-            state = self._go_on(state, state.successor)
-        return state
+        return state if state.successor is None else self._go_on(state)
 
-    def _go_on(self, old: CommittedFrame, new: CommittedFrame) -> CommittedFrame:
+    def _go_on(self, old: CommittedFrame) -> CommittedFrame:
         """Use the state that this process has of the file that replaced ours."""
-        while new.successor is not None:
-            new = new.successor
-        registry.join(new)
+        while (new := old.successor) is not None:
+            while new.successor is not None:
+                new = new.successor
+            if registry.rejoin(new):
+                break
+            old.successor = None  # its last user has closed it: find out what has the name now
+            old.refresh(force=True)
+        else:
+            return old
         self._state = new
         self.shifting = (new.sparse and not self.pinned) or self._sidecar is not None
         if self.writable:

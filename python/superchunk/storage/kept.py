@@ -126,20 +126,31 @@ class KeptIndex:
         return self._file
 
     @cached_property
-    def ids(self) -> set[int]:
-        """The ids that it names; of a damaged one none, for nobody can go by it."""
+    def loaded(self) -> Loaded | None:
+        """What it says; None if it is damaged, for nobody can go by it."""
         file = self._opened()
         if file is None:
-            return set()
+            return None
         try:
             loaded = load_index(file)
             if loaded.sealed is None:
                 check_fingerprint(loaded)
-            return stored_ids(loaded)
         except StorageError:
             raise
         except SuperchunkError:
-            return set()
+            return None
+        return loaded
+
+    @cached_property
+    def ids(self) -> set[int]:
+        """The ids that it names."""
+        return set() if self.loaded is None else stored_ids(self.loaded)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether all that it names was on the disk when it was committed; unknown of others' counts as yes."""
+        loaded = self.loaded
+        return loaded is not None and (loaded.sealed is False or loaded.record is None or loaded.record.settled > 0)
 
     def in_use(self) -> bool:
         """Return whether a snapshot goes by it.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from superchunk.storage.committed import CommittedFrame
 
-__all__ = ["Key", "enter", "find", "join", "leave", "move", "state_of"]
+__all__ = ["Key", "enter", "find", "join", "leave", "move", "rejoin", "shares", "state_of"]
 
 Key = tuple[int, int, int]
 """Device, inode, position of the frame in the file."""
@@ -33,6 +33,11 @@ _lock = threading.RLock()
 def state_of(key: Key) -> CommittedFrame | None:
     """Return the open frame of `key`, or None."""
     return _frames.get(key)
+
+
+def shares(state: CommittedFrame) -> bool:
+    """Return whether `state` is known here, and not that of a snapshot."""
+    return id(state) in _keys
 
 
 def find(key: Key) -> CommittedFrame | None:
@@ -58,6 +63,15 @@ def join(state: CommittedFrame) -> None:
     """Count one more user of a state that is open."""
     with _lock:
         state.users += 1
+
+
+def rejoin(state: CommittedFrame) -> bool:
+    """Count one more user of a state that is known here; return False if it has been closed."""
+    with _lock:
+        if id(state) not in _keys:
+            return False
+        state.users += 1
+        return True
 
 
 def move(state: CommittedFrame, key: Key) -> None:

@@ -207,6 +207,7 @@ class SparseState(ChunkFiles):
                 return
             if not os.access(self.folder.path, os.W_OK | os.X_OK):
                 raise StorageError(errno.EACCES, os.strerror(errno.EACCES), self.folder.path)
+            self._taking_turns = taking_turns
             self._writer.acquire(self.folder.read_fd, self.path, shared=taking_turns)
             try:
                 if not leads_to(self.folder.path, self.folder.read_fd):
@@ -321,7 +322,8 @@ class SparseState(ChunkFiles):
     def _renumber(self) -> bool:
         """Give files with ids that C-Blosc2 would not open smaller ones; return whether any got one."""
         most = self.live[0] - BELOW_CBYTES
-        if self._ids.following - 1 <= most:
+        repeated = self.index.repeated_entry
+        if self._ids.following - 1 <= most or (repeated is not None and repeated < 0):
             return False
         entries = self.index.slice(0, len(self.index))
         large = [(nchunk, ident) for nchunk, ident in enumerate(entries) if ident > most]

@@ -64,10 +64,13 @@ def observe(path: str, *, recover: bool = False) -> Content | None:
         It cannot be read; everything else is a fault of the library.
 
     """
-    if not os.path.lexists(path):
-        return None
     if not recover:
-        schunk = superchunk.open(path, dparams=_ONE_THREAD)
+        try:
+            schunk = superchunk.open(path, dparams=_ONE_THREAD)
+        except FileNotFoundError:
+            if os.path.lexists(path):  # a part of it is missing
+                raise
+            return None
     elif _FRONT_DOOR_RECOVERS:
         schunk = superchunk.open(path, dparams=_ONE_THREAD, recover=True)
     else:

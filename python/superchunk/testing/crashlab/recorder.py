@@ -101,6 +101,18 @@ class Recorder(System):
         """Note that a file's bytes are asked to be on the disk."""
         self.ops.append(Sync(self._file(fd)))
 
+    def sync_named(self, path: str) -> None:
+        """Note that a file's bytes are asked to be on the disk."""
+        os.lstat(path)
+        folder, name = self._find(path)
+        self.ops.append(Sync(self._tree.folders[folder][name]))
+
+    def sync_filesystem(self, path: str) -> None:
+        """Note that the bytes of all files in a directory, which may be all, are asked to be on the disk."""
+        for number in self._tree.folders[self._folder(path)].values():
+            if number not in self._tree.folders:
+                self.ops.append(Sync(number))
+
     def sync_folder(self, path: str) -> None:
         """Note that a directory's names are asked to be on the disk."""
         self.ops.append(SyncFolder(self._folder(path)))

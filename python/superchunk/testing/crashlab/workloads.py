@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -33,7 +33,7 @@ def _short(name: str, words: str, way: Way | None = None) -> Workload:
     return Workload(name, steps, way or Way())
 
 
-SHORT: Final = (
+_FILES: Final = (
     _short("appends", "append flush append append flush"),
     _short("metalayers", "set_vlmeta flush set_vlmeta set_meta delete_vlmeta flush"),
     _short("emptied", "append flush delete set_meta append delete flush"),
@@ -47,6 +47,12 @@ SHORT: Final = (
     _short("many chunks", "append flush grow_much flush update reorder flush"),
     _short("settings", "append flush settings append flush settings flush"),
 )
+_FOLDERS: Final = tuple(
+    replace(short, name=f"{short.name}, sparse", way=short.way._replace(contiguous=False))
+    for short in _FILES
+    if short.name != "many chunks"
+)
+SHORT: Final = (*_FILES, *_FOLDERS)
 """Short enough that the losses of a commit can be tried one by one."""
 
 
@@ -64,5 +70,6 @@ def drawn(seed: int, length: int = 14) -> Workload:
         chunksize=rng.choice([400, 800, 2000]),
         meta=rng.choice([8, 24, 24, 700]),
         sync=rng.choice(SYNC_LEVELS),
+        contiguous=rng.random() < 0.6,  # noqa: PLR2004 - somewhat more often
     )
     return Workload(f"drawn {seed}", tuple(steps), way)

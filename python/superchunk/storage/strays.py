@@ -1,0 +1,61 @@
+"""Files that a writer leaves aside when it is killed before it could give them their name.
+
+::
+
+    .<name of the frame>.<12 hex digits>.new
+
+They are whole or partial frames that nobody refers to. A writer locks its own as long as it lives; so what
+is not locked, and not from a moment ago, can go. Knows nothing about what is in a frame.
+
+Source: docs/format/cframe.md, "Commits".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from contextlib import suppress
+from typing import Final
+
+from superchunk.exceptions import SuperchunkError
+from superchunk.storage.file import FileBytes, remove_file
+from superchunk.storage.locks import WriterLock
+
+__all__ = ["aside_of", "remove_strays"]
+
+_MIN_AGE: Final = 60.0
+"""Seconds; a writer that has just made its file may not have locked it yet."""
+_MAX_BASE: Final = 200
+
+
+def aside_of(path: str) -> str:
+    """Return a name in the directory of `path` for a file that will replace it."""
+    folder, base = os.path.split(path)
+    return os.path.join(folder, f".{base[:_MAX_BASE]}.{secrets.token_hex(6)}.new")  # noqa: PTH118 - a str all the way
+
+
+def remove_strays(path: str) -> None:
+    """Remove what killed writers of the frame file `path` left; what cannot be removed stays."""
+    folder, base = os.path.split(path)
+    wanted = re.compile(re.escape(f".{base[:_MAX_BASE]}.") + r"[0-9a-f]{12}\.new")
+    try:
+        names = [name for name in os.listdir(folder or os.curdir) if wanted.fullmatch(name)]  # noqa: PTH208 - a str
+    except OSError:
+        return
+    for name in names:
+        with suppress(OSError, SuperchunkError):
+            _remove_if_stray(os.path.join(folder, name))  # noqa: PTH118 - a str all the way
+
+
+def _remove_if_stray(path: str) -> None:
+    file = FileBytes.open(path)
+    lock = WriterLock()
+    try:
+        if time.time() - file.size_and_time()[1] > _MIN_AGE:
+            lock.acquire(file.read_fd, path)
+            remove_file(path)
+    finally:
+        lock.release()
+        file.close()

@@ -1,0 +1,112 @@
+"""Rare meetings of handles, paths and other writers, each of which went wrong once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from other_process import Other
+
+import superchunk
+from superchunk import SChunk
+from superchunk.exceptions import LockedError, StorageError
+
+_CHUNK = 4000
+KINDS = pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
+
+
+def _filled(path: Path, nchunks: int = 3, *, contiguous: bool = True, **how: object) -> SChunk:
+    """Return a handle on a new frame of chunks that do not compress."""
+    made = SChunk(chunksize=_CHUNK, urlpath=os.fspath(path), contiguous=contiguous, mode="w", **how)  # type: ignore[arg-type]
+    for _ in range(nchunks):
+        made.append_data(os.urandom(_CHUNK))
+    return made
+
+
+@KINDS
+def test_a_relative_path_stays_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, contiguous: bool
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+    frame = _filled(Path("frame"), contiguous=contiguous)
+    frame.delete_chunk(0)
+    monkeypatch.chdir(there)
+    frame.compact()
+    frame.append_data(b"x" * _CHUNK)
+    frame.close()
+    assert list(there.iterdir()) == []
+    assert list(here.iterdir()) == [here / "frame"]
+    with superchunk.open(here / "frame") as again:
+        assert again.nchunks == 3
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_compacting_a_frame_that_was_renamed_touches_nothing_else(tmp_path: Path, *, taken: bool) -> None:
+    name, moved = tmp_path / "frame", tmp_path / "moved"
+    frame = _filled(name)
+    frame.delete_chunk(0)
+    name.rename(moved)
+    if taken:
+        _filled(name, 1).close()
+    held = name.read_bytes() if taken else b""
+    with pytest.raises(StorageError, match="another file"):
+        frame.compact()
+    assert frame.nchunks == 2
+    frame.close()
+    assert sorted(tmp_path.iterdir()) == [name, moved][not taken :]
+    assert not taken or name.read_bytes() == held
+    with superchunk.open(moved) as again:
+        assert again.nchunks == 2
+
+
+@KINDS
+def test_what_another_process_writes_is_not_replaced_because_it_is_read_here(
+    tmp_path: Path, *, contiguous: bool
+) -> None:
+    path = tmp_path / "frame"
+    _filled(path, contiguous=contiguous).close()
+    with Other("import superchunk") as other, superchunk.open(path, "r") as reader:
+        other(f"s = superchunk.open({os.fspath(path)!r}, 'a')")
+        with pytest.raises(LockedError):
+            _filled(path, 1, contiguous=contiguous)
+        other("s.close()")
+        assert reader.nchunks == 3
+        _filled(path, 1, contiguous=contiguous).close()
+        assert reader.nchunks == 1
+
+
+@KINDS
+def test_handles_on_a_replaced_frame_outlive_the_one_that_replaced_it(tmp_path: Path, *, contiguous: bool) -> None:
+    path = tmp_path / "frame"
+    _filled(path, contiguous=contiguous).close()
+    first, second, third = (superchunk.open(path, mode) for mode in ("r", "r", "a"))
+    new = _filled(path, 1, contiguous=contiguous)
+    content = new[:]
+    assert first[:] == content
+    first.close()
+    new.close()
+    assert second[:] == content
+    third.append_data(b"x" * _CHUNK)
+    assert second[:] == third[:] == content + b"x" * _CHUNK
+    third.close()
+    second.close()
+    with superchunk.open(path) as again:
+        assert again[:] == content + b"x" * _CHUNK
+
+
+@KINDS
+def test_a_replaced_frame_that_was_replaced_again_is_followed(tmp_path: Path, *, contiguous: bool) -> None:
+    path = tmp_path / "frame"
+    _filled(path, contiguous=contiguous).close()
+    first, second = (superchunk.open(path, "r") for _ in range(2))
+    new = _filled(path, 1, contiguous=contiguous)
+    assert first.nchunks == 1
+    first.close()
+    new.close()
+    _filled(path, 2, contiguous=contiguous).close()
+    assert second.nchunks == 2
+    second.close()
