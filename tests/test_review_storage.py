@@ -110,3 +110,28 @@ def test_a_replaced_frame_that_was_replaced_again_is_followed(tmp_path: Path, *,
     _filled(path, 2, contiguous=contiguous).close()
     assert second.nchunks == 2
     second.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@KINDS
+def test_a_child_forked_in_a_transaction_leaves_it_to_the_parent(tmp_path: Path, *, contiguous: bool) -> None:
+    path = tmp_path / "frame"
+    frame = _filled(path, contiguous=contiguous)
+    frame.flush()
+    child, status = -1, 1
+    try:
+        with frame.transaction():
+            frame.append_data(b"x" * _CHUNK)
+            child = os.fork()
+            if child:
+                assert os.waitpid(child, 0)[1] == 0
+        if not child and frame.nchunks == 3 and superchunk.open(path).nchunks == 3:
+            state = frame._handle.store._state  # type: ignore[union-attr]
+            status = 2 if state.busy or state._depth or state.waiting else 0
+    finally:
+        if not child:
+            os._exit(status)
+    assert frame.nchunks == 4
+    frame.close()
+    with superchunk.open(path) as again:
+        assert again.nchunks == 4
