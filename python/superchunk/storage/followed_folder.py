@@ -66,7 +66,6 @@ class FollowedFolder(CommittedFrame):
         """The directory; its path is absolute."""
         self.file = file
         """The index file."""
-        self._identity = file.identity()
         self.private = private
         """Whether it is for one handle that stays at a state, and pinned."""
         self.unpublished: str | None = None
@@ -153,13 +152,7 @@ class FollowedFolder(CommittedFrame):
         """
         file = self.file
         try:
-            status = os.lstat(file.path)
-        except OSError:
-            return True
-        if (status.st_dev, status.st_ino) != self._identity:
-            return True
-        try:
-            return _engine.probe_changed(file.read_fd, 0, self._probe)
+            return _engine.probe_changed(file.read_fd, 0, self._probe, (self.folder.read_fd, INDEX_NAME))
         except OSError as error:
             raise storage_error(error, file.path) from error
 
@@ -242,7 +235,6 @@ class FollowedFolder(CommittedFrame):
     def _replace_file(self, file: FileBytes) -> None:
         """Take `file` for the index file; readers may be busy in the old one."""
         old, self.file = self.file, file
-        self._identity = file.identity()
         if self.private:
             unpin(old)
         self._retired.append(old)
