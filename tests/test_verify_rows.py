@@ -172,7 +172,9 @@ def test_a_size_that_is_not_the_frames(path: Path) -> None:
 
 
 def test_a_chunk_that_claims_much_does_not_end_the_search(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    even(path)
+    with superchunk.SChunk(CHUNK, urlpath=path, mode="w", cparams={"typesize": 4}) as s:
+        for n in range(COUNT):
+            s.append_data(np.arange(CHUNK // 4, dtype=np.int32) * (n + 1))
     raw = bytearray(path.read_bytes())
     loaded = load(bytes(raw))
     monkeypatch.setattr(_chunkcheck, "_SLAB_BYTES", len(raw) // 4)
