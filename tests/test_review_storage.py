@@ -303,3 +303,52 @@ def test_a_copy_is_of_one_state_while_others_write(tmp_path: Path) -> None:
         assert target[:] == content
         assert reader[:] == content[400:]
     frame.close()
+
+
+class _Stopped(System):
+    """Is interrupted right after one of its calls has done its work."""
+
+    left = -1
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+    def pwrite(self, fd: int, buffers: Sequence[Buffer], at: int) -> None:
+        """Write, and perhaps be interrupted."""
+        super().pwrite(fd, buffers, at)
+        self._count()
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename, and perhaps be interrupted."""
+        super().rename(old, new)
+        self._count()
+
+
+@pytest.mark.parametrize("waiting", [0, 2])
+@pytest.mark.parametrize("calls", range(1, 5))
+@KINDS
+def test_an_interrupt_after_a_call_has_worked_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, waiting: int, *, contiguous: bool
+) -> None:
+    path = tmp_path / "frame"
+    stopped = _Stopped()
+    monkeypatch.setattr(storage_file, "system", stopped)
+    frame = _filled(path, contiguous=contiguous)
+    frame.flush()
+    for number in range(waiting):
+        frame.append_data(bytes([number + 1]) * _CHUNK)
+    before = frame[:]
+    new = os.urandom(_CHUNK)
+    stopped.left = calls
+    with suppress(KeyboardInterrupt), frame.transaction():
+        frame.append_data(new)
+    stopped.left = -1
+    content = frame[:]
+    assert content in (before, before + new)
+    frame.append_data(b"x" * _CHUNK)
+    frame.close()
+    with superchunk.open(path) as again:
+        assert again[:] == content + b"x" * _CHUNK
+    assert superchunk.verify(path).status == "sound"

@@ -452,7 +452,7 @@ class ContiguousState(FollowedFile):
         """Write `head` at the frame's start, the commit point; `before` stood there."""
         try:
             self.file.pwrite(head, self.start)
-        except StorageError:
+        except BaseException:  # a keyboard interrupt may come when all is written, and what is undone then must not be
             self._restore(before)
             raise
 
