@@ -1,5 +1,6 @@
 //! Seals, hashes, and what files are asked beyond their bytes.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use superchunk_engine::seal as engine;
@@ -55,12 +56,55 @@ pub(crate) fn check_seals(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>, nthrea
     Ok(verdicts.into_iter().map(|verdict| (verdict.status as u8, verdict.cbytes)).collect())
 }
 
-/// Return whether the bytes at `at` are others than `probe`, or the open file has no name any more.
+/// Compare the chunks of one file with their seals: status, cbytes and nbytes of each, native integers.
 #[pyfunction]
-pub(crate) fn probe_changed(py: Python<'_>, fd: i32, at: u64, probe: &Bound<'_, PyBytes>) -> PyResult<bool> {
+#[pyo3(signature = (fd, base, entries, room, nthreads=1))]
+pub(crate) fn check_run<'py>(
+    py: Python<'py>,
+    fd: i32,
+    base: u64,
+    entries: &Bound<'py, PyAny>,
+    room: u64,
+    nthreads: usize,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let file = borrow_file(fd)?;
+    let entries = Buffer::get(entries)?;
+    let (entries, rest) = entries.bytes().as_chunks();
+    if !rest.is_empty() {
+        return Err(PyValueError::new_err(format!("entries: expected 8 bytes each, got {} more", rest.len())));
+    }
+    let checked = py.detach(|| {
+        let entries: Vec<i64> = entries.iter().map(|&entry| i64::from_ne_bytes(entry)).collect();
+        let verdicts = engine::check_run(&file, base, &entries, room, nthreads)?;
+        let statuses: Vec<u8> = verdicts.iter().map(|verdict| verdict.status as u8).collect();
+        let cbytes: Vec<u8> = verdicts.iter().flat_map(|verdict| verdict.cbytes.to_ne_bytes()).collect();
+        let nbytes: Vec<u8> = verdicts.iter().flat_map(|verdict| verdict.nbytes.to_ne_bytes()).collect();
+        Ok([statuses, cbytes, nbytes])
+    });
+    let [statuses, cbytes, nbytes] = checked.map_err(|failure| explain(py, None, &failure))?;
+    Ok((PyBytes::new(py, &statuses), PyBytes::new(py, &cbytes), PyBytes::new(py, &nbytes)))
+}
+
+/// Return whether the bytes at `at` are others than `probe`, or the open file has lost its name.
+#[pyfunction]
+#[pyo3(signature = (fd, at, probe, folder=None))]
+pub(crate) fn probe_changed(
+    py: Python<'_>,
+    fd: i32,
+    at: u64,
+    probe: &Bound<'_, PyBytes>,
+    folder: Option<(i32, String)>,
+) -> PyResult<bool> {
     let file = borrow_file(fd)?;
     let probe = probe.as_bytes();
-    py.detach(|| files::changed(&file, at, probe)).map_err(|error| to_python(py, &error))
+    let outcome = match folder {
+        None => py.detach(|| files::changed(&file, at, probe)),
+        Some((folder, name)) => {
+            let folder = borrow_file(folder)?;
+            py.detach(|| Ok(files::moved(&file, &folder, &name) || files::differs(&file, at, probe)?))
+        }
+    };
+    outcome.map_err(|error| to_python(py, &error))
 }
 
 /// Have everything on the disk that was written to the file system of an open file.

@@ -10,7 +10,7 @@ change meanwhile.
 
 A file that cannot be opened is a StorageError with errno and filename, a missing
 one a MissingFileError, which is a FileNotFoundError as well. `nrequest` of an error of
-`read` and `check_seals` is the number of the source that it belongs to.
+`read`, `check_seals` and `check_run` is the number of the source or chunk that it belongs to.
 """
 
 from collections.abc import Callable, Sequence
@@ -166,8 +166,21 @@ def check_seals(sources: Sequence[Source], nthreads: int = 1) -> list[tuple[int,
     a permission, are raised. Takes 256 KB for each thread.
     """
 
-def probe_changed(fd: int, at: int, probe: bytes) -> bool:
-    """Return whether the bytes at `at` are others than `probe`, or the open file has no name any more."""
+def check_run(fd: int, base: int, entries: Buffer, room: int, nthreads: int = 1) -> tuple[bytes, bytes, bytes]:
+    """Compare many chunks of one open file with their seals: status, cbytes and nbytes of each.
+
+    The chunks begin at `base` plus each of `entries`, 64-bit integers of this machine that
+    ascend from 0 or more to `room` at most, or ValueError. Each may reach to the next one, the
+    last to `room`. Status (8 bits) and cbytes (32 bits, as this machine writes them) are what
+    `check_seals` says of these bytes, nbytes (32 bits) is what the header says, 0 if that breaks the
+    format. Many small chunks come with one read. Takes 256 KB for each thread.
+    """
+
+def probe_changed(fd: int, at: int, probe: bytes, folder: tuple[int, str] | None = None) -> bool:
+    """Return whether the bytes at `at` are others than `probe`, or the open file has lost its name.
+
+    Its name is any at all, or with `folder`, an open directory and a name, that one.
+    """
 
 def sync_filesystem(fd: int) -> None:
     """Have everything on the disk that was written to the file system of `fd`.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from superchunk import _engine
 from superchunk._anatomy import examine, vlmeta_problem
-from superchunk._chunkcheck import FilePlaces, FolderPlaces
+from superchunk._chunkplaces import FilePlaces, FolderPlaces
 from superchunk._walk import Budget, find_vlmeta, is_whole, walk
 from superchunk.exceptions import FormatError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from superchunk._anatomy import Anatomy, Bytes
-    from superchunk._chunkcheck import ChunkPlaces
+    from superchunk._chunkplaces import ChunkPlaces
     from superchunk._engine import Source
     from superchunk._walk import FoundChunk
     from superchunk.frame.index import Index

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._anatomy import Bytes, decode_in_pieces, examine
-from superchunk._chunkcheck import MOST_LISTED, ChunkCheck, FilePlaces, FolderPlaces
+from superchunk._chunkcheck import MOST_LISTED, ChunkCheck
+from superchunk._chunkplaces import FilePlaces, FolderPlaces
 from superchunk._report import ChunkReport, PartReport, VerifyReport
 from superchunk.exceptions import FormatError
 from superchunk.frame.legacy import HEAD_LEN, is_legacy
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from superchunk._anatomy import Anatomy
-    from superchunk._chunkcheck import ChunkPlaces
+    from superchunk._chunkplaces import ChunkPlaces
     from superchunk._report import FrameStatus
 
 __all__ = ["bytes_of_buffer", "bytes_of_file", "verify"]
@@ -169,7 +170,7 @@ def _verify(
         parts=tuple(found.parts),
         nchunks=0 if index is None else len(index),
         chunks={} if check is None else check.by_name(),
-        damaged_chunks=() if check is None else tuple(check.damaged),
+        damaged_chunks=() if check is None else tuple(sorted(check.damaged, key=operator.attrgetter("nchunk"))),
         unsealed_chunks=() if check is None else tuple(check.unsealed),
         nbytes=0 if header is None else header.nbytes,
         frame_len=frame_len,

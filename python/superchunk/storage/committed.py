@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Mark
+    from superchunk.storage.file import RetiredFiles
     from superchunk.storage.loading import Loaded
 
 __all__ = ["CommittedFrame", "empty_frame"]
@@ -91,6 +92,7 @@ class CommittedFrame(MutableChunkTable):
     """A frame on the disk, shared by the handles of this process."""
 
     sparse: bool = False
+    _retired: RetiredFiles
 
     def __init__(self, path: str, loaded: Loaded) -> None:
         """Begin with the committed state that `loaded` describes."""
@@ -309,6 +311,7 @@ class CommittedFrame(MutableChunkTable):
 
     def follow(self) -> None:
         """Before a change: come to terms with what another process did."""
+        self._retired.tidy()
         if not self._dirty and not self._depth:
             self.refresh()
 

@@ -227,12 +227,24 @@ class FrameStore(TableView):
                     store.writable = True
                     state.sync_level, state.sealing = sync, seal
                 if not state.busy and not store.pinned:
-                    state.commit() if state.waiting else state.refresh()
+                    store._come_to_terms(state)
             store._seen = state.version
         except BaseException:
             store._let_go()
             raise
         return store
+
+    def _come_to_terms(self, state: CommittedFrame) -> None:
+        """Commit what other handles of this process hold back, or follow what another process did."""
+        if not state.waiting:
+            state.refresh()
+            return
+        try:
+            state.commit()
+        except StorageError:
+            if self.writable:
+                raise
+            # Whoever only reads sees what waits in memory; the writer gets this error from its own commit.
 
     def __del__(self) -> None:
         """Close a handle that was dropped."""
