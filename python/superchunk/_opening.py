@@ -183,6 +183,8 @@ def open_handle(
     if effective != "r" and (how.get("snapshot") or how.get("recover")):
         msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
         raise ArgumentError(msg)
+    if mmap_mode == "c":
+        how["snapshot"] = True  # what is kept in memory goes with the state that was found
     store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
     if mmap_mode == "c":
         store = MemoryStore.over(store)

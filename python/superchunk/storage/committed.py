@@ -101,6 +101,9 @@ class CommittedFrame(MutableChunkTable):
         self.users = 0
         self.writers = 0
         """How many of its users may change it."""
+        self.moving = False
+        """Whether another file is taking the present one's place."""
+        self._still = 0
         self.changing = 0
         """How many handles are in the middle of a change, each inside the one before."""
         self.successor: CommittedFrame | None = None
@@ -184,13 +187,29 @@ class CommittedFrame(MutableChunkTable):
 
     def shaken(self, version: int) -> bool:
         """Return whether chunks read since `version` may be of more than one state."""
-        return self.version != version
+        # In this order: what began in the middle of a move ends in it, or with another version.
+        return self.moving or self.version != version
 
     @contextmanager
     def steady(self) -> Iterator[None]:
         """Keep the present state as it is while the block reads."""
         with self.lock:
+            self._still += 1
+            try:
+                yield
+            finally:
+                self._still -= 1
+
+    @contextmanager
+    def _moved(self) -> Iterator[None]:
+        """Let threads that read without the lock know that file and index do not go together in the block."""
+        self.moving = True
+        self.version += 1
+        try:
             yield
+        finally:
+            self.version += 1
+            self.moving = False
 
     # The committed state.
 
@@ -462,4 +481,5 @@ class CommittedFrame(MutableChunkTable):
         """Start anew in a child process; what waits here is the parent's to commit."""
         self.lock = threading.RLock()
         self.in_transaction = False
-        self._depth = self.changing = 0
+        self._depth = self.changing = self._still = 0
+        self.moving = False

@@ -126,6 +126,8 @@ class FollowedFile(CommittedFrame):
         """Follow another process's commit or compaction; return whether there was one."""
         if not force and not self.file.changed(self.start, self._probe):
             return False
+        if self._still and not force:  # somebody, who may hold the lock for long, reads this state
+            return False
         with self.lock:
             if self.unpublished is not None:
                 return False
@@ -152,8 +154,10 @@ class FollowedFile(CommittedFrame):
         if self._has_heir():
             self._move(FileBytes.open(self.path))
             return
-        loaded, self._size = _read_steadily(self.file, self.start)
-        self._adopt(loaded)
+        loaded, size = _read_steadily(self.file, self.start)
+        with self._moved():
+            self._size = size
+            self._adopt(loaded)
 
     def _move(self, file: FileBytes) -> None:
         """Go on with the file that has taken this one's name."""
@@ -173,9 +177,10 @@ class FollowedFile(CommittedFrame):
         except BaseException:
             file.close()
             raise
-        self._replace_file(file)
-        self._size = size
-        self._adopt(loaded)
+        with self._moved():
+            self._replace_file(file)
+            self._size = size
+            self._adopt(loaded)
 
     def _replace_file(self, file: FileBytes) -> None:
         """Take `file` for this frame's; readers may be busy in the old one."""

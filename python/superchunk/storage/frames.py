@@ -79,7 +79,7 @@ class FrameStore(TableView):
         self._seal = seal
         self._sidecar = sidecar
         self._seen = state.version
-        self.shifting = (state.sparse and not pinned) or sidecar is not None
+        self.shifting = not pinned or sidecar is not None
         if writable:
             state.writers += 1
 
@@ -279,7 +279,6 @@ class FrameStore(TableView):
         else:
             return old
         self._state = new
-        self.shifting = (new.sparse and not self.pinned) or self._sidecar is not None
         if self.writable:
             old.writers -= 1
             new.writers += 1
@@ -381,6 +380,12 @@ class FrameStore(TableView):
         """
         if self.pinned:
             return False
+        state = self._state
+        if self._sidecar is None and state is not None and state.successor is None and state.version == self._seen:
+            # The usual case, since every access asks, without the calls in between.
+            if not state.refresh() and state.version == self._seen:
+                return False
+            return self._noticed()
         return self.advance()
 
     def advance(self) -> bool:
@@ -398,8 +403,11 @@ class FrameStore(TableView):
         else:
             with self._sidecar.shared() as changed:
                 state.refresh(force=changed)
-        if state.successor is not None:
-            state = self._open
+        return self._noticed()
+
+    def _noticed(self) -> bool:
+        """Return whether the state is another than this handle has seen, which it has now."""
+        state = self._open
         if state.version == self._seen:
             return False
         self._seen = state.version
@@ -419,7 +427,9 @@ class FrameStore(TableView):
                 self._open.refresh(force=changed)
                 return ask()
         for pause in _PAUSES:
-            state = self._open
+            state = self._state
+            if state is None or state.successor is not None:
+                state = self._open
             version = state.version
             try:
                 answer = ask()

@@ -261,6 +261,10 @@ class SparseState(ChunkFiles):
             replace_file(file.path, joined(folder, INDEX_NAME))
         except BaseException:
             unpin(self.file)
+            if leads_to(joined(folder, INDEX_NAME), file.read_fd):  # interrupted when it had its name already
+                file.path = joined(folder, INDEX_NAME)
+                self._became(file, parts, sync=False)
+                raise
             file.close()
             try_to_remove(file.path)
             raise
