@@ -21,6 +21,7 @@ from superchunk.storage.file import FileBytes, link_file, remove_file, sync_file
 from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, chunk_name, joined, list_folder, pin_name
 from superchunk.storage.followed_folder import FollowedFolder
 from superchunk.storage.kept import KeptIndex, is_pinned
+from superchunk.storage.seals import ENTRIES_END
 from superchunk.storage.staging import PlacedChunk
 
 if TYPE_CHECKING:
@@ -98,6 +99,9 @@ class ChunkFiles(FollowedFolder):
         super()._adopt(loaded)
         if self._writer.held:
             self._learn_files()
+
+    def _first_sealed(self) -> int:
+        return 0 if self._all_sealed else ENTRIES_END
 
     # Changing.
 

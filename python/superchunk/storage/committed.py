@@ -28,7 +28,8 @@ from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, Commit
 from superchunk.frame.metalayers import read_metalayers, write_metalayers
 from superchunk.frame.trailer import Trailer, with_record
 from superchunk.storage.changes import MutableChunkTable, check_same_length
-from superchunk.storage.loading import settings_of
+from superchunk.storage.loading import check_fingerprint, settings_of
+from superchunk.storage.seals import ENTRIES_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -266,6 +267,30 @@ class CommittedFrame(MutableChunkTable):
     def sealed(self) -> bool:
         """Whether seals behind chunks prove something: nobody else changed the frame."""
         return not self._stale_seals
+
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return None if self._stale_seals else range(self._first_sealed(), ENTRIES_END)
+
+    @abstractmethod
+    def _first_sealed(self) -> int:
+        """Return the first entry from which on all chunks have seals."""
+
+    def prove(self) -> None:
+        """Compare the frame with its fingerprint, if that was put off.
+
+        Raises
+        ------
+        FormatError
+            They differ.
+        StorageError
+            The file cannot be read.
+
+        """
+        if self._unproven is not None:
+            check_fingerprint(self._unproven)
+            self._unproven = None
 
     @property
     def busy(self) -> bool:

@@ -20,7 +20,7 @@ from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
 from superchunk.storage.file import FileBytes, RetiredFiles
-from superchunk.storage.loading import check_fingerprint, parse_frame
+from superchunk.storage.loading import parse_frame
 from superchunk.storage.locks import WriterLock, separate
 from superchunk.storage.seals import checked_tail
 
@@ -92,6 +92,9 @@ class FollowedFile(CommittedFrame):
             self._settled = self._sealed_from = header.frame_len
         self._pending = loaded.record is not None and loaded.record.pending
         super()._adopt(loaded)
+
+    def _first_sealed(self) -> int:
+        return max(self._sealed_from - len(self._raw_header), 0)
 
     # Reading.
 
@@ -216,9 +219,7 @@ class FollowedFile(CommittedFrame):
             self._writer.acquire(self.file.write_fd, self.path, shared=taking_turns)
             try:
                 self.follow()  # what the last writer did until it let go
-                if self._unproven is not None:
-                    check_fingerprint(self._unproven)
-                    self._unproven = None
+                self.prove()
                 self._check_behind()
             except BaseException:
                 self._writer.release()

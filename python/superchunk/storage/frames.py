@@ -361,11 +361,31 @@ class FrameStore(TableView):
         """Whether seals behind chunks prove something: nobody else changed the frame."""
         return self._open.sealed
 
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return self._open.seals
+
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
         state = self._open
         with state.lock:
-            return Snapshot(state.index.copy(), state.settled_place(), state.fixed_size)
+            return Snapshot(state.index.copy(), state.settled_place(), state.fixed_size, state.seals)
+
+    def prove(self) -> None:
+        """Compare index and metadata with the frame's fingerprint, if that was put off.
+
+        Raises
+        ------
+        FormatError
+            They are damaged.
+        StorageError
+            The file cannot be read.
+
+        """
+        state = self._open
+        with state.lock:
+            state.prove()
 
     def refresh(self) -> bool:
         """Follow changes made elsewhere, unless pinned; return whether there were any.

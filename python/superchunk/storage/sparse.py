@@ -51,7 +51,7 @@ from superchunk.storage.folder import (
 )
 from superchunk.storage.followed_folder import absolute, read_present, settled_frame
 from superchunk.storage.kept import unpin
-from superchunk.storage.loading import PROBE_LEN, check_fingerprint
+from superchunk.storage.loading import PROBE_LEN
 from superchunk.storage.locks import leads_to, separate
 
 if TYPE_CHECKING:
@@ -213,9 +213,7 @@ class SparseState(ChunkFiles):
                 if not leads_to(self.folder.path, self.folder.read_fd):
                     self._reload()
                 self.follow()  # what the last writer did until it let go
-                if self._unproven is not None:
-                    check_fingerprint(self._unproven)
-                    self._unproven = None
+                self.prove()
                 self._learn_files(tidy=not taking_turns)
             except BaseException:
                 self._writer.release()
