@@ -172,6 +172,22 @@ def check_old(path: Path, folder: Path, options: list[str]) -> None:
     assert everything(folder / "new")[:3] == old[:3]
 
 
+@corpus.parametrize_legacy()
+def test_a_release_candidates_frame_is_changed_into_one_of_today(entry: Mapping[str, Any], tmp_path: Path) -> None:
+    if entry["family"] != "C1":
+        assert entry["path"].read_bytes()[0] == 0x9D, "to be converted first"
+        return
+    path = tmp_path / "frame"
+    path.write_bytes(entry["path"].read_bytes())
+    with superchunk.open(path, mode="a") as s:
+        codec, before = s.cparams.codec, s[:]
+        assert isinstance(codec, superchunk.Codec)
+        s.append_data(bytes(4000))
+    with superchunk.open(path) as s:
+        assert (s.cparams.codec, s[:]) == (codec, before + bytes(4000))
+    assert path.read_bytes()[0x4D] == codec.value
+
+
 @entries("frame", "legacy")
 def test_golden_frames_are_converted_and_stay_what_they_are(entry: dict[str, Any], tmp_path: Path) -> None:
     path = GOLDEN / entry["file"]

@@ -360,6 +360,22 @@ def test_compaction_gives_dead_bytes_back(path: str) -> None:
     assert [one.name for one in Path(path).parent.iterdir() if one.name.endswith(".new")] == []
 
 
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_compaction_is_automatic_only_if_asked_for(path: str, *, contiguous: bool) -> None:
+    s = grown(path, contiguous=contiguous, compact_above=0.5)
+    s.update_data(0, NOISE[8000:12000], copy=False)
+    s.close()  # a third is dead
+    with superchunk.open(path) as s:
+        assert (s.dead_bytes > 4000) is contiguous  # files that no commit names go at once
+    with superchunk.open(path, "a", compact_above=0.1) as s:
+        s.append_data(NOISE[:4000])
+    with superchunk.open(path) as s:
+        assert s.dead_bytes == 0
+        assert s[:] == NOISE[8000:12000] + NOISE[4000:8000] + NOISE[:4000]
+    with pytest.raises(ValueError, match="compact_above: expected None or a share"):
+        superchunk.open(path, compact_above=1.5)
+
+
 def test_a_compaction_that_fails_changes_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     s = grown(path)
     s.update_data(0, NOISE[:4000], copy=False)

@@ -28,7 +28,7 @@ def test_enums_have_the_members_and_numbers_that_users_know(name: str) -> None:
 def test_parameter_classes_have_the_fields_that_users_know_in_their_order(name: str) -> None:
     ours = [field.name for field in dataclasses.fields(getattr(superchunk, name))]
     theirs = [field.name for field in dataclasses.fields(getattr(blosc2, name))]
-    extra = {"Storage": ["sync", "seal"]}.get(name, [])
+    extra = {"Storage": ["sync", "seal", "compact_above"]}.get(name, [])
     assert ours == theirs + extra
 
 
@@ -198,4 +198,4 @@ def test_defaults_are_those_that_users_know() -> None:
     ours = {name: value.value if hasattr(value, "value") else value for name, value in superchunk.cparams_dflts.items()}
     assert [member.value for member in theirs.pop("filters")] == [member.value for member in ours.pop("filters")]
     assert ours == theirs
-    assert superchunk.storage_dflts == {**blosc2.storage_dflts, "sync": "explicit", "seal": True}
+    assert superchunk.storage_dflts == {**blosc2.storage_dflts, "sync": "explicit", "seal": True, "compact_above": None}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from other_process import Other
@@ -11,6 +13,13 @@ from other_process import Other
 import superchunk
 from superchunk import SChunk
 from superchunk.exceptions import LockedError, StorageError
+from superchunk.storage import file as storage_file
+from superchunk.storage.file import System
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from typing_extensions import Buffer
 
 _CHUNK = 4000
 KINDS = pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
@@ -110,3 +119,96 @@ def test_a_replaced_frame_that_was_replaced_again_is_followed(tmp_path: Path, *,
     _filled(path, 2, contiguous=contiguous).close()
     assert second.nchunks == 2
     second.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@KINDS
+def test_a_child_forked_in_a_transaction_leaves_it_to_the_parent(tmp_path: Path, *, contiguous: bool) -> None:
+    path = tmp_path / "frame"
+    frame = _filled(path, contiguous=contiguous)
+    frame.flush()
+    child, status = -1, 1
+    try:
+        with frame.transaction():
+            frame.append_data(b"x" * _CHUNK)
+            child = os.fork()
+            if child:
+                assert os.waitpid(child, 0)[1] == 0
+        if not child and frame.nchunks == 3 and superchunk.open(path).nchunks == 3:
+            state = frame._handle.store._state  # type: ignore[union-attr]
+            status = 2 if state.busy or state._depth or state.waiting else 0
+    finally:
+        if not child:
+            os._exit(status)
+    assert frame.nchunks == 4
+    frame.close()
+    with superchunk.open(path) as again:
+        assert again.nchunks == 4
+
+
+@KINDS
+def test_closing_inside_a_transaction_is_refused(tmp_path: Path, *, contiguous: bool) -> None:
+    path = tmp_path / "frame"
+    frame = _filled(path, contiguous=contiguous)
+    with frame.transaction():
+        frame.append_data(b"x" * _CHUNK)
+        with pytest.raises(StorageError, match="transaction"):
+            frame.close()
+        with superchunk.open(path, "a") as another:
+            another.append_data(b"y" * _CHUNK)
+    assert frame.nchunks == 5
+    frame.close()
+    with superchunk.open(path) as again:
+        assert again[3 * _CHUNK :] == b"x" * _CHUNK + b"y" * _CHUNK
+
+
+class _Interrupted(System):
+    """Calls a signal handler of a kind in the middle of each write."""
+
+    handler: Callable[[], object] | None = None
+
+    def pwrite(self, fd: int, buffers: Sequence[Buffer], at: int) -> None:
+        """Write, with something else before and after."""
+        handler, self.handler = self.handler, None
+        if handler is not None:
+            handler()
+        super().pwrite(fd, buffers, at)
+        if handler is not None:
+            handler()
+            self.handler = handler
+
+
+@pytest.mark.parametrize("call", ["flush", "close", "other"])
+@KINDS
+def test_a_signal_handler_may_flush_in_the_middle_of_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, *, contiguous: bool
+) -> None:
+    path = tmp_path / "frame"
+    interrupted = _Interrupted()
+    monkeypatch.setattr(storage_file, "system", interrupted)
+    frame = SChunk(chunksize=40, urlpath=os.fspath(path), contiguous=contiguous, mode="w")
+    other = superchunk.open(path, "a")
+
+    def handler() -> None:
+        if call == "flush":
+            frame.flush()
+        elif call == "close":
+            with suppress(StorageError):
+                frame.close() if other._handle.store is None else other.close()
+        else:
+            superchunk.open(path, "a").close()
+
+    content = b""
+    interrupted.handler = handler
+    for number in range(40):
+        piece = bytes([number + 1, *range(39)])
+        frame.append_chunk(superchunk.compress2(piece))
+        content += piece
+        assert frame[:] == content
+        with superchunk.open(path, snapshot=True) as committed:
+            assert content.startswith(committed[:])
+    interrupted.handler = None
+    frame.close()
+    with superchunk.open(path) as again:
+        assert again[:] == content
+    assert superchunk.verify(path).status == "sound"

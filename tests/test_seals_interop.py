@@ -185,3 +185,20 @@ def test_special_fill_by_the_other(tmp_path: Path) -> None:
         s.append_data(np.arange(ITEMS, dtype=np.int32))
     assert no_alarm(path).status == "sound"
     assert content_by_blosc2(path) == bytes(4000) + np.arange(ITEMS, dtype=np.int32).tobytes()
+
+
+@pytest.mark.parametrize("seal", [True, False])
+def test_compaction_does_not_take_stale_seals_for_damage(tmp_path: Path, *, seal: bool) -> None:
+    path = tmp_path / "a.b2frame"
+    ours(path)
+    theirs = blosc2.open(str(path), mode="a")
+    OPERATIONS["update as large"](theirs, np.random.default_rng(1))
+    del theirs
+    with superchunk.open(path, "a", seal=seal) as s:
+        content = s[:]
+        s.compact()
+        with superchunk.open(path, "a") as sealing:
+            sealing.append_data(bytes(4 * ITEMS))
+    with superchunk.open(path, verify="read") as s:
+        assert s[:] == content + bytes(4 * ITEMS)
+    no_alarm(path)

@@ -55,12 +55,26 @@ pub(crate) fn check_seals(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>, nthrea
     Ok(verdicts.into_iter().map(|verdict| (verdict.status as u8, verdict.cbytes)).collect())
 }
 
-/// Return whether the bytes at `at` are others than `probe`, or the open file has no name any more.
+/// Return whether the bytes at `at` are others than `probe`, or the open file has lost its name.
 #[pyfunction]
-pub(crate) fn probe_changed(py: Python<'_>, fd: i32, at: u64, probe: &Bound<'_, PyBytes>) -> PyResult<bool> {
+#[pyo3(signature = (fd, at, probe, folder=None))]
+pub(crate) fn probe_changed(
+    py: Python<'_>,
+    fd: i32,
+    at: u64,
+    probe: &Bound<'_, PyBytes>,
+    folder: Option<(i32, String)>,
+) -> PyResult<bool> {
     let file = borrow_file(fd)?;
     let probe = probe.as_bytes();
-    py.detach(|| files::changed(&file, at, probe)).map_err(|error| to_python(py, &error))
+    let outcome = match folder {
+        None => py.detach(|| files::changed(&file, at, probe)),
+        Some((folder, name)) => {
+            let folder = borrow_file(folder)?;
+            py.detach(|| Ok(files::moved(&file, &folder, &name) || files::differs(&file, at, probe)?))
+        }
+    };
+    outcome.map_err(|error| to_python(py, &error))
 }
 
 /// Have everything on the disk that was written to the file system of an open file.

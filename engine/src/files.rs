@@ -70,6 +70,18 @@ fn name_of(kind: FileType) -> &'static str {
 ///
 /// [`Error::Io`] when the system fails to read.
 pub fn changed(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
+    if differs(file, at, probe)? {
+        return Ok(true);
+    }
+    has_no_name(file).map_err(|error| Error::Io { at, length: 0, errno: error.raw_os_error().unwrap_or(EINVAL) })
+}
+
+/// Whether the bytes at `at` are others than `probe`.
+///
+/// # Errors
+///
+/// [`Error::Io`] when the system fails to read.
+pub fn differs(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
     let source = Source::File { file, offset: at, limit: probe.len() as u64 };
     let mut found = [0; 512];
     let mut done = 0;
@@ -80,7 +92,7 @@ pub fn changed(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
         }
         done += expected.len() as u64;
     }
-    has_no_name(file).map_err(|error| Error::Io { at, length: 0, errno: error.raw_os_error().unwrap_or(EINVAL) })
+    Ok(false)
 }
 
 #[cfg(unix)]
@@ -92,6 +104,25 @@ fn has_no_name(file: &File) -> io::Result<bool> {
 #[cfg(windows)]
 fn has_no_name(_: &File) -> io::Result<bool> {
     Ok(false)
+}
+
+/// Whether `name` in an open directory, not what a link there leads to, is another file than the open `file`,
+/// or nothing.
+#[cfg(unix)]
+#[must_use]
+pub fn moved(file: &File, folder: &File, name: &str) -> bool {
+    use rustix::fs::{AtFlags, fstat, statat};
+    match (statat(folder, name, AtFlags::SYMLINK_NOFOLLOW), fstat(file)) {
+        (Ok(named), Ok(open)) => (named.st_dev, named.st_ino) != (open.st_dev, open.st_ino),
+        _ => true,
+    }
+}
+
+/// An open file cannot be replaced there.
+#[cfg(windows)]
+#[must_use]
+pub fn moved(_: &File, _: &File, _: &str) -> bool {
+    false
 }
 
 /// Have everything on the disk that was written to the file system of `file`.
@@ -178,8 +209,16 @@ mod tests {
         assert_eq!(changed(&file, 1500, b"x"), Ok(true));
         #[cfg(unix)]
         {
+            let parent = File::open(&folder.0).unwrap();
+            assert!(!moved(&file, &parent, "file"));
+            assert!(moved(&file, &parent, "missing"));
+            let other = folder.0.join("other");
+            std::os::unix::fs::symlink(&path, &other).unwrap();
+            assert!(moved(&file, &parent, "other"));
+            std::fs::write(&other, b"").unwrap();
             std::fs::remove_file(&path).unwrap();
             assert_eq!(changed(&file, 0, &content), Ok(true));
+            assert!(moved(&file, &parent, "file"));
         }
     }
 }

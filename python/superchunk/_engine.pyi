@@ -166,8 +166,11 @@ def check_seals(sources: Sequence[Source], nthreads: int = 1) -> list[tuple[int,
     a permission, are raised. Takes 256 KB for each thread.
     """
 
-def probe_changed(fd: int, at: int, probe: bytes) -> bool:
-    """Return whether the bytes at `at` are others than `probe`, or the open file has no name any more."""
+def probe_changed(fd: int, at: int, probe: bytes, folder: tuple[int, str] | None = None) -> bool:
+    """Return whether the bytes at `at` are others than `probe`, or the open file has lost its name.
+
+    Its name is any at all, or with `folder`, an open directory and a name, that one.
+    """
 
 def sync_filesystem(fd: int) -> None:
     """Have everything on the disk that was written to the file system of `fd`.

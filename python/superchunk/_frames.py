@@ -41,6 +41,7 @@ def open(  # noqa: A001  (the name users know)
     snapshot: bool = False,
     recover: bool = False,
     verify: str | None = None,
+    compact_above: float | None = None,
     cparams: CParams | CParamsDict | None = None,
     dparams: DParams | DParamsDict | None = None,
     deserialize: Deserialize = "safe",
@@ -77,6 +78,8 @@ def open(  # noqa: A001  (the name users know)
         If the frame is damaged, read the newest intact commit in the file instead.
     verify
         ``"read"``: compare each chunk that is read whole with its seal.
+    compact_above
+        Compact when closing, if more than this share of the bytes on the disk is dead.
     cparams, dparams
         How this handle compresses and decompresses; typesize and block size stay
         those of the file.
@@ -129,6 +132,7 @@ def open(  # noqa: A001  (the name users know)
             locking=locking,
             sync=sync,
             seal=seal,
+            compact_above=compact_above,
         )
     )
     decompress = as_dparams(dparams)
@@ -145,6 +149,7 @@ def open(  # noqa: A001  (the name users know)
         snapshot=snapshot,
         recover=recover,
         verify=verify,
+        compact_above=compact_above,
     )
     try:
         if handle.mode == "w" and not is_array(handle.opened()):

@@ -69,12 +69,15 @@ class Handle:
         Whether it takes part in C-Blosc2's lock protocol.
     verify
         ``"read"``: chunks that are read whole are compared with their seals.
+    compact_above
+        Compact when closing, if more than this share of the bytes is dead.
     deserialize
         Which extension values metadata may hold.
 
     """
 
     __slots__ = (
+        "compact_above",
         "contiguous",
         "deserialize",
         "initial_mapping_size",
@@ -98,6 +101,7 @@ class Handle:
         deserialize: Deserialize = "safe",
         locking: bool = False,
         verify: str | None = None,
+        compact_above: float | None = None,
     ) -> None:
         self.store: ChunkStore | None = store
         self.mode = mode
@@ -108,6 +112,7 @@ class Handle:
         self.deserialize = deserialize
         self.locking = locking
         self.verify = verify
+        self.compact_above = compact_above
 
     def opened(self) -> ChunkStore:
         """Return the store.
@@ -156,6 +161,11 @@ class Handle:
             Writing failed; the handle stays open and keeps what is pending.
 
         """
-        if self.store is not None:
-            self.store.close()
+        store = self.store
+        if store is not None:
+            if self.compact_above is not None and store.writable:
+                dead = store.dead_bytes
+                if dead > self.compact_above * (dead + store.cbytes):
+                    store.compact()
+            store.close()
             self.store = None

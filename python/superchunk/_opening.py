@@ -137,6 +137,7 @@ def open_handle(
     initial_mapping_size: int | None = None,
     deserialize: Deserialize = "safe",
     verify: str | None = None,
+    compact_above: float | None = None,
     **how: Unpack[OpenOptions],
 ) -> Handle:
     """Return a handle on a frame that exists.
@@ -195,6 +196,7 @@ def open_handle(
         deserialize=deserialize,
         locking=how.get("locking", False),
         verify=verify,
+        compact_above=compact_above,
     )
 
 
@@ -261,6 +263,7 @@ def create_handle(
         mmap_mode=storage.mmap_mode,
         initial_mapping_size=storage.initial_mapping_size,
         locking=storage.locking,
+        compact_above=storage.compact_above,
     )
 
 

@@ -430,6 +430,9 @@ class Storage:
         ``"commit"``, for each commit; ``"never"``.
     seal
         Write checksums: a seal behind each chunk, a fingerprint, commit records.
+    compact_above
+        Compact when the handle is closed, if more than this share of the bytes on the disk,
+        0 to 1, is dead; None: never.
 
     Raises
     ------
@@ -448,6 +451,7 @@ class Storage:
     meta: Mapping[str | bytes, object] | None = None
     sync: SyncLevel = "explicit"
     seal: bool = True
+    compact_above: float | None = None
 
     def __post_init__(self) -> None:
         """Check every field and fill in what follows from others."""
@@ -464,6 +468,9 @@ class Storage:
             raise ValueError(msg)
         if self.sync not in SYNC_LEVELS:
             msg = f"sync: expected one of {SYNC_LEVELS}, got {self.sync!r}"
+            raise ValueError(msg)
+        if self.compact_above is not None and not 0 <= self.compact_above <= 1:
+            msg = f"compact_above: expected None or a share from 0 to 1, got {self.compact_above!r}"
             raise ValueError(msg)
         size = self.initial_mapping_size
         path = local_path(self.urlpath)
@@ -522,6 +529,7 @@ class StorageDict(TypedDict, total=False):
     meta: Mapping[str | bytes, object] | None
     sync: SyncLevel
     seal: bool
+    compact_above: float | None
 
 
 _P = TypeVar("_P", CParams, DParams, Storage)

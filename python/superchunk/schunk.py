@@ -94,7 +94,7 @@ class SChunk(StagedCalls):
         Where it lives, a `Storage` or a dict of its fields; or instead:
     **kwargs
         The fields of `Storage`: `contiguous`, `urlpath`, `mode`, `mmap_mode`,
-        `initial_mapping_size`, `locking`, `meta`, `sync`, `seal`.
+        `initial_mapping_size`, `locking`, `meta`, `sync`, `seal`, `compact_above`.
 
     Raises
     ------
@@ -179,6 +179,7 @@ class SChunk(StagedCalls):
             locking=place.locking,
             sync=place.sync,
             seal=place.seal,
+            compact_above=place.compact_above,
         )
         store = handle.opened()
         try:

@@ -115,13 +115,17 @@ class MutableChunkTable(ChunkTable):
         """Make the changes inside one change."""
         mark = self.begin()
         before = self.version
+        outside = self._depth
+        inside = self._depth = outside + 1
+        abandoned = False
         try:
-            self._depth += 1
             try:
                 yield
             finally:
-                self._depth -= 1
-            if self.version != before:
+                abandoned = self._depth != inside  # in a child process, or with another frame in this one's place
+                if not abandoned:
+                    self._depth = outside
+            if self.version != before and not abandoned:
                 self._finish()
         except BaseException:
             self.undo(mark)

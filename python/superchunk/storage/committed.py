@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Mark
+    from superchunk.storage.file import RetiredFiles
     from superchunk.storage.loading import Loaded
 
 __all__ = ["CommittedFrame", "empty_frame"]
@@ -91,6 +92,7 @@ class CommittedFrame(MutableChunkTable):
     """A frame on the disk, shared by the handles of this process."""
 
     sparse: bool = False
+    _retired: RetiredFiles
 
     def __init__(self, path: str, loaded: Loaded) -> None:
         """Begin with the committed state that `loaded` describes."""
@@ -99,6 +101,8 @@ class CommittedFrame(MutableChunkTable):
         self.users = 0
         self.writers = 0
         """How many of its users may change it."""
+        self.changing = 0
+        """How many handles are in the middle of a change, each inside the one before."""
         self.successor: CommittedFrame | None = None
         """The state that handles go on with, once another frame has this one's name."""
         self.sync_level: SyncLevel = "explicit"
@@ -246,6 +250,15 @@ class CommittedFrame(MutableChunkTable):
 
     @property
     def busy(self) -> bool:
+        """Whether a change or a batch is under way.
+
+        Whoever sees this, holding the lock, is inside of it: a signal handler, or a handle that the garbage
+        collector closes.
+        """
+        return self._depth > 0 or self.changing > 0
+
+    @property
+    def in_batch(self) -> bool:
         """Whether a batch is under way."""
         return self._depth > 0
 
@@ -279,6 +292,7 @@ class CommittedFrame(MutableChunkTable):
 
     def follow(self) -> None:
         """Before a change: come to terms with what another process did."""
+        self._retired.tidy()
         if not self._dirty and not self._depth:
             self.refresh()
 
@@ -375,7 +389,7 @@ class CommittedFrame(MutableChunkTable):
         """Commit what waits, unless somebody is changing the frame right now."""
         if self._dirty and self.lock.acquire(blocking=False):
             try:
-                if not self._depth:
+                if not self.busy:
                     self.commit()
             finally:
                 self.lock.release()
@@ -448,4 +462,4 @@ class CommittedFrame(MutableChunkTable):
         """Start anew in a child process; what waits here is the parent's to commit."""
         self.lock = threading.RLock()
         self.in_transaction = False
-        self._depth = 0
+        self._depth = self.changing = 0

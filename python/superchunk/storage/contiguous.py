@@ -268,8 +268,8 @@ class ContiguousState(FollowedFile):
     def _write_chunks(self, index_chunk: bytes | None, *, sync: bool) -> None:
         """Write what changed, in one commit or, with a long header, in two."""
         if self._stale_seals and self.sealing:
-            self._stale_seals = False
             renew_seals(self)
+            self._stale_seals = False
         first = _SECTOR - self.start % _SECTOR
         old = self._committed_header
         if not self.sealing or (self._raw_header[first:] == old[first:] and not self._pending):
@@ -422,7 +422,7 @@ class ContiguousState(FollowedFile):
             self._became_empty(header, trailer)
         self._base = len(header)
         self._stray, self._behind, self._new_name = False, 0, True
-        self._stale_seals = False
+        self._stale_seals = self._stale_seals and bool(entries) and not self.sealing  # else they were made anew
         self._done_with(sync=sync and self.sync_level != "never")
 
     @property

@@ -1,6 +1,7 @@
 """Copying the chunks of a contiguous frame into another file, as they are, with their seals.
 
-A seal that does not fit its chunk is copied too: it is the evidence of damage.
+A seal that does not fit its chunk is copied too: it is the evidence of damage. Unless somebody
+else has changed the frame, and may have left it there: then seals are made anew.
 
 Source: docs/format/integrity.md, "Chunk seal".
 """
@@ -72,7 +73,7 @@ def copy_chunks(
                 continue
             entries.append(out.end - header_len)
             cbytes = next(sizes)[1]
-            _copy_chunk(state.file, base + entry, cbytes, out, sealing=state.sealing)
+            _copy_chunk(state.file, base + entry, cbytes, out, sealing=state.sealing, renew=not state.sealed)
             done += cbytes
             if progress is not None:
                 progress(done, total)
@@ -80,8 +81,8 @@ def copy_chunks(
     return out.end, entries
 
 
-def _copy_chunk(source: FileBytes, at: int, cbytes: int, out: _Output, *, sealing: bool) -> None:
-    """Copy one chunk and its seal, or one that is made."""
+def _copy_chunk(source: FileBytes, at: int, cbytes: int, out: _Output, *, sealing: bool, renew: bool) -> None:
+    """Copy one chunk and its seal, or one that is made; always, to `renew` them."""
     seal = b""
     for offset in range(0, cbytes, _PIECE):
         wanted = min(_PIECE, cbytes - offset)
@@ -91,7 +92,7 @@ def _copy_chunk(source: FileBytes, at: int, cbytes: int, out: _Output, *, sealin
             raise TruncatedError("chunk", at=at, needed=cbytes, got=offset + len(raw))
         out.write(raw[:wanted] if last else raw)
         seal = raw[wanted:]
-    if seal.startswith(SEAL_MAGIC) and len(seal) == SEAL_LEN:
+    if seal.startswith(SEAL_MAGIC) and len(seal) == SEAL_LEN and not (renew and sealing):
         out.write(seal)
     elif sealing:
         digest = _engine.hash64([(source.read_fd, at, cbytes)])

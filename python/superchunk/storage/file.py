@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from typing import TYPE_CHECKING, Self
 
 from superchunk import _engine
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FileBytes",
+    "RetiredFiles",
     "System",
     "link_file",
     "make_folder",
@@ -39,6 +41,8 @@ __all__ = [
 
 _MOST_SINGLY = 64
 """Files that are synced one by one."""
+_LONGEST_CALL = 600.0
+"""Seconds that no call takes to read from one file."""
 _MOST_BUFFERS = 1024
 """Buffers of one ``pwritev``: what POSIX systems take (IOV_MAX)."""
 
@@ -403,8 +407,44 @@ class FileBytes:
         if fd not in (-1, self.read_fd):
             os.close(fd)
 
+    def __del__(self) -> None:
+        """Close what nobody uses any more."""
+        if self.read_fd >= 0 or self.write_fd >= 0:
+            self.close()
+
     def close(self) -> None:
         """Close the descriptors; closing twice is fine."""
         for fd in {self.read_fd, self.write_fd} - {-1}:
             os.close(fd)
         self.read_fd = self.write_fd = -1
+
+
+class RetiredFiles:
+    """Files that others have taken the place of, open for calls that still read them.
+
+    A call that reads holds a descriptor and no lock, so a file may only be closed when no
+    call can be older; until then the system keeps the space of a removed file. What holds
+    on to a file for longer, as a snapshot does, holds the `FileBytes`.
+    """
+
+    __slots__ = ("_files",)
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._files: list[tuple[float, FileBytes]] = []
+
+    def add(self, file: FileBytes) -> None:
+        """Keep `file` for some time."""
+        self.tidy()
+        self._files.append((time.monotonic(), file))
+
+    def tidy(self) -> None:
+        """Let go of those that no call can still be reading."""
+        while self._files and self._files[0][0] < time.monotonic() - _LONGEST_CALL:
+            self._files.pop(0)
+
+    def close(self) -> None:
+        """Close them all."""
+        for _, file in self._files:
+            file.close()
+        self._files.clear()

@@ -19,7 +19,7 @@ from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
-from superchunk.storage.file import FileBytes
+from superchunk.storage.file import FileBytes, RetiredFiles
 from superchunk.storage.loading import check_fingerprint, parse_frame
 from superchunk.storage.locks import WriterLock, separate
 from superchunk.storage.seals import checked_tail
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["FollowedFile"]
 
 _CHUNK_MIN = 32
-_MAX_RETIRED = 64
 # Pauses, in seconds, while a writer may be between two of its writes.
 _RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 
@@ -50,7 +49,7 @@ class FollowedFile(CommittedFrame):
         self.fresh = False
         """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
         self._size = size
-        self._retired: list[FileBytes] = []
+        self._retired = RetiredFiles()
         self._writer = WriterLock()
         self._taking_turns = False
         self._new_name = True  # for all that is known; whoever made the file may not have synced the directory
@@ -105,12 +104,12 @@ class FollowedFile(CommittedFrame):
 
     def settled_place(self) -> Callable[[int, int], Source]:
         """Return `place` for the chunks as they are, whatever is changed later."""
-        fd, base, room = self.file.read_fd, self._base, self._room
+        file, base, room = self.file, self._base, self._room
 
         def place(entry: int, nchunk: int) -> Source:
             if room - entry < _CHUNK_MIN:
                 raise _misplaced(entry, nchunk, room)
-            return (fd, base + entry, room - entry)
+            return (file.read_fd, base + entry, room - entry)
 
         return place
 
@@ -182,9 +181,7 @@ class FollowedFile(CommittedFrame):
         """Take `file` for this frame's; readers may be busy in the old one."""
         old, self.file = self.file, file
         registry.move(self, (*file.identity(), self.start))
-        self._retired.append(old)
-        if len(self._retired) > _MAX_RETIRED:
-            self._retired.pop(0).close()
+        self._retired.add(old)
 
     # Writing, by one process at a time.
 
@@ -265,8 +262,8 @@ class FollowedFile(CommittedFrame):
     def close(self) -> None:
         """Close the files."""
         self._writer.release()
-        for file in (self.file, *self._retired):
-            file.close()
+        self.file.close()
+        self._retired.close()
 
 
 def _misplaced(entry: int, nchunk: int, room: int) -> FormatError:

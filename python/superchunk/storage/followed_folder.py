@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
@@ -22,7 +23,7 @@ from superchunk.frame.header import FIXED_LEN
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
-from superchunk.storage.file import FileBytes, storage_error
+from superchunk.storage.file import FileBytes, RetiredFiles, storage_error
 from superchunk.storage.folder import (
     INDEX_NAME,
     MAX_ID,
@@ -48,7 +49,6 @@ __all__ = ["FollowedFolder", "checked_chunks", "read_present"]
 CHUNK_LIMIT = 2**31 + 64
 """Bytes that are looked at in a chunk file: the largest chunk and its seal."""
 
-_MAX_RETIRED = 64
 _SLAB = 65536
 # Pauses, in seconds, while C-Blosc2 may be between two of its writes.
 _RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
@@ -66,14 +66,13 @@ class FollowedFolder(CommittedFrame):
         """The directory; its path is absolute."""
         self.file = file
         """The index file."""
-        self._identity = file.identity()
         self.private = private
         """Whether it is for one handle that stays at a state, and pinned."""
         self.unpublished: str | None = None
         """The name that the directory gets with its first commit, if it waits for that."""
         self.fresh = False
         """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
-        self._retired: list[FileBytes] = []
+        self._retired = RetiredFiles()
         self._writer = WriterLock()
         self._taking_turns = False
         self._new_name = True  # for all that is known, as in `followed`
@@ -92,8 +91,7 @@ class FollowedFolder(CommittedFrame):
 
     def settled_place(self) -> Callable[[int, int], Source]:
         """Return `place` for the chunks as they are, as long as no commit drops them."""
-        folder = self.folder.path
-        return lambda entry, nchunk: _place(folder, entry, nchunk)
+        return partial(_place_beside, self.file, self.folder.path)
 
     @property
     def live(self) -> tuple[int, int]:
@@ -153,13 +151,7 @@ class FollowedFolder(CommittedFrame):
         """
         file = self.file
         try:
-            status = os.lstat(file.path)
-        except OSError:
-            return True
-        if (status.st_dev, status.st_ino) != self._identity:
-            return True
-        try:
-            return _engine.probe_changed(file.read_fd, 0, self._probe)
+            return _engine.probe_changed(file.read_fd, 0, self._probe, (self.folder.read_fd, INDEX_NAME))
         except OSError as error:
             raise storage_error(error, file.path) from error
 
@@ -242,12 +234,9 @@ class FollowedFolder(CommittedFrame):
     def _replace_file(self, file: FileBytes) -> None:
         """Take `file` for the index file; readers may be busy in the old one."""
         old, self.file = self.file, file
-        self._identity = file.identity()
         if self.private:
             unpin(old)
-        self._retired.append(old)
-        if len(self._retired) > _MAX_RETIRED:
-            self._retired.pop(0).close()
+        self._retired.add(old)
 
     # Writing, by one process at a time.
 
@@ -263,8 +252,14 @@ class FollowedFolder(CommittedFrame):
     def close(self) -> None:
         """Close the files."""
         self._writer.release()
-        for file in (self.file, self.folder, *self._retired):
-            file.close()
+        self.file.close()
+        self.folder.close()
+        self._retired.close()
+
+
+def _place_beside(_: FileBytes, folder: str, entry: int, nchunk: int) -> Source:
+    """Do as `_place`, and hold on to the index file, which the entries may still have to be read from."""
+    return _place(folder, entry, nchunk)
 
 
 def _place(folder: str, entry: int, nchunk: int) -> Source:

@@ -227,12 +227,24 @@ class FrameStore(TableView):
                     store.writable = True
                     state.sync_level, state.sealing = sync, seal
                 if not state.busy and not store.pinned:
-                    state.commit() if state.waiting else state.refresh()
+                    store._come_to_terms(state)
             store._seen = state.version
         except BaseException:
             store._let_go()
             raise
         return store
+
+    def _come_to_terms(self, state: CommittedFrame) -> None:
+        """Commit what other handles of this process hold back, or follow what another process did."""
+        if not state.waiting:
+            state.refresh()
+            return
+        try:
+            state.commit()
+        except StorageError:
+            if self.writable:
+                raise
+            # Whoever only reads sees what waits in memory; the writer gets this error from its own commit.
 
     def __del__(self) -> None:
         """Close a handle that was dropped."""
@@ -290,7 +302,7 @@ class FrameStore(TableView):
                 self._open.refresh(force=True)
             with self._holding() as state:
                 yield state
-                if not state.busy:  # whoever has the next turn must see it
+                if not state.in_batch:  # whoever has the next turn must see it
                     state.commit()
 
     @contextmanager
@@ -305,9 +317,12 @@ class FrameStore(TableView):
             state.sync_level, state.sealing = self._sync, self._seal
             state.follow()
             before = state.version
+            inside = state.changing = state.changing + 1
             try:
                 yield state
             finally:
+                if state.changing == inside:  # not so in a child process that was made meanwhile
+                    state.changing -= 1
                 if self._seen == before:
                     self._seen = state.version
 
@@ -553,7 +568,7 @@ class FrameStore(TableView):
 
         """
         with self._changing() as state:
-            if state.busy:
+            if state.in_batch:
                 raise StorageError(f"{self.path}: cannot compact within a transaction")
             state.compact(progress)
 
@@ -563,14 +578,16 @@ class FrameStore(TableView):
         Raises
         ------
         StorageError
-            The commit failed. The handle stays open and keeps what waits, so that one can
-            make room and close it again, or copy it to another place.
+            A transaction is under way here, or the commit failed. The handle stays open and keeps
+            what waits, so that one can make room and close it again, or copy it to another place.
 
         """
         if self._state is None:
             return
         state = self._open
         with state.lock:
+            if self.writable and state.busy and state.writers == 1:
+                raise StorageError(f"{self.path}: cannot close it in the middle of a change or a transaction")
             if self.writable and not state.busy:
                 state.commit()
         self._let_go()
