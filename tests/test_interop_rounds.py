@@ -198,7 +198,7 @@ def _apply(s: SChunk, name: str, *args: Any) -> None:  # noqa: ANN401 - as the s
     calls[name](*args)
 
 
-@pytest.mark.parametrize("contiguous", [True])
+@pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
 @pytest.mark.parametrize("varying", [False, True], ids=["chunks of one size", "of many"])
 @pytest.mark.parametrize("seed", range(4))
 def test_both_read_the_right_content_after_every_operation(

@@ -19,7 +19,7 @@ KILLS = 40
 """For each seed; `benchmarks/kills.py` does more."""
 
 
-@pytest.mark.parametrize("contiguous", [True])
+@pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_killed_writer_leaves_a_committed_state(tmp_path: Path, seed: int, *, contiguous: bool) -> None:
     with KillLoop(str(tmp_path / "data.b2frame"), contiguous=contiguous, seed=seed) as loop:
@@ -30,7 +30,7 @@ def test_a_killed_writer_leaves_a_committed_state(tmp_path: Path, seed: int, *, 
         assert sum(loop.during.values()) - loop.during[""] > KILLS // 4  # and were hit while they did it
 
 
-@pytest.mark.parametrize("contiguous", [True])
+@pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_model_says_what_the_workload_does(tmp_path: Path, seed: int, *, contiguous: bool) -> None:
     """Without anybody being killed; else the other tests would say nothing."""

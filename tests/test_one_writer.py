@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CHUNK = 400
-CONTIGUOUS = [True]
+CONTIGUOUS = [True, False]
 # Newer Pythons warn of forking beside threads; the engine's own know what to do in a child.
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
