@@ -377,3 +377,13 @@ def test_what_waits_survives_an_interrupted_commit(
     frame.close()
     with superchunk.open(path) as again:
         assert again[:] == content + b"x" * 440
+
+
+@KINDS
+def test_many_commits_do_not_hold_descriptors(tmp_path: Path, *, contiguous: bool) -> None:
+    with _filled(tmp_path / "frame", 1, contiguous=contiguous) as frame:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for number in range(100):
+            frame.vlmeta["n"] = number
+            frame.compact()
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 70
