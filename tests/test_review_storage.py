@@ -352,3 +352,38 @@ def test_an_interrupt_after_a_call_has_worked_loses_nothing(
     with superchunk.open(path) as again:
         assert again[:] == content + b"x" * _CHUNK
     assert superchunk.verify(path).status == "sound"
+
+
+@pytest.mark.parametrize("calls", range(1, 4))
+@KINDS
+def test_what_waits_survives_an_interrupted_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, *, contiguous: bool
+) -> None:
+    path = tmp_path / "frame"
+    stopped = _Stopped()
+    monkeypatch.setattr(storage_file, "system", stopped)
+    frame = SChunk(chunksize=440, urlpath=os.fspath(path), contiguous=contiguous, mode="w")
+    frame.append_data(os.urandom(440))
+    frame.flush()
+    content = frame[:]
+    for _ in range(3):
+        content += (new := os.urandom(440))
+        frame.append_data(new)
+    stopped.left = calls
+    with suppress(KeyboardInterrupt):
+        frame.vlmeta["k"] = 1
+    stopped.left = -1
+    frame.append_data(b"x" * 440)
+    frame.close()
+    with superchunk.open(path) as again:
+        assert again[:] == content + b"x" * 440
+
+
+@KINDS
+def test_many_commits_do_not_hold_descriptors(tmp_path: Path, *, contiguous: bool) -> None:
+    with _filled(tmp_path / "frame", 1, contiguous=contiguous) as frame:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for number in range(100):
+            frame.vlmeta["n"] = number
+            frame.compact()
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 70
