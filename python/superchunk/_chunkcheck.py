@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 import os
+import stat
 from array import array
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -20,9 +21,11 @@ import numpy as np
 from superchunk import _engine
 from superchunk._anatomy import decode_in_pieces
 from superchunk._report import ChunkReport
-from superchunk.exceptions import FormatError, SuperchunkError, UnsupportedError
+from superchunk.exceptions import FormatError, StorageError, SuperchunkError, UnsupportedError
 from superchunk.frame.index import ENTRY_LEN, special_kind
 from superchunk.frame.integrity import SEAL_LEN, SEAL_MAGIC
+from superchunk.storage.folder import chunk_name, joined
+from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,6 +77,14 @@ class ChunkPlaces(Protocol):
         """Return what a report calls the chunk's position."""
         ...
 
+    def file(self, entry: int) -> str:
+        """Return the name of the chunk's file, if it has one of its own."""
+        ...
+
+    def problem(self, entry: int) -> str:
+        """Return why the chunk cannot be read, if that is known."""
+        ...
+
 
 class FilePlaces:
     """The chunks of a contiguous frame."""
@@ -98,6 +109,13 @@ class FilePlaces:
         """Return the chunk's first byte, counted from the frame's."""
         return self._base + entry
 
+    def file(self, entry: int) -> str:
+        """Return nothing: chunks have no files."""
+        del entry
+        return ""
+
+    problem = file
+
 
 class FolderPlaces:
     """The chunks of a sparse frame, one file each."""
@@ -109,24 +127,41 @@ class FolderPlaces:
         """Take the directory."""
         self._folder = folder
         with os.scandir(folder) as names:
-            self.room = sum(name.stat(follow_symlinks=False).st_size for name in names if name.name.endswith(".chunk"))
+            self.room = sum(
+                name.stat(follow_symlinks=False).st_size
+                for name in names
+                if name.name.endswith(".chunk") and name.is_file(follow_symlinks=False)
+            )
 
     def source(self, entry: int, limit: int | None) -> Source:
         """Return where the chunk with `entry` is."""
         del limit
-        return (f"{self._folder}/{entry:08X}.chunk", 0, 2**63 - 1)
+        return (joined(self._folder, chunk_name(entry)), 0, 2**63 - 1)
 
     def read(self, entry: int, nbytes: int) -> bytes:
-        """Return the first bytes of the chunk's file."""
-        fd = os.open(f"{self._folder}/{entry:08X}.chunk", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        """Return the first bytes of the chunk's file, none if it is gone."""
         try:
-            return os.pread(fd, nbytes, 0)
-        finally:
-            os.close(fd)
+            return read_range((joined(self._folder, chunk_name(entry)), 0, nbytes), nbytes)
+        except StorageError:
+            return b""
 
     def position(self, entry: int) -> int:
         """Return the number of the chunk's file."""
         return entry
+
+    def file(self, entry: int) -> str:
+        """Return the name of the chunk's file."""
+        return chunk_name(entry)
+
+    def problem(self, entry: int) -> str:
+        """Return why the chunk's file cannot be read, if that is known."""
+        try:
+            mode = os.lstat(joined(self._folder, chunk_name(entry))).st_mode
+        except OSError:
+            return "there is no such file"
+        if stat.S_ISLNK(mode):
+            return "it is a symbolic link, which nobody follows"
+        return "" if stat.S_ISREG(mode) else "it is no regular file"
 
 
 class ChunkCheck:
@@ -219,6 +254,11 @@ class ChunkCheck:
             self.index_problem = f"the chunks hold {self._total} bytes, and the header says {self._nbytes}"
         if not self._ordered:
             self._find_overlaps()
+
+    @property
+    def room(self) -> int:
+        """Bytes of all chunks together, and of what stands between them."""
+        return self._places.room
 
     def by_name(self) -> dict[str, int]:
         """Return how many chunks have which status."""
@@ -322,7 +362,8 @@ class ChunkCheck:
         if status == _FITS:
             state = _SOUND
         elif status == _HEADER:
-            state, reason = _DAMAGED, "its header breaks the format, or there are no bytes to read"
+            why = self._places.problem(entry)
+            state, reason = _DAMAGED, why or "its header breaks the format, or there are no bytes to read"
         elif status == _BEYOND:
             state, reason = _DAMAGED, f"its header says {cbytes} bytes, which reach beyond the data"
         elif status == _DIFFERS and self._sealed:
@@ -423,4 +464,5 @@ class ChunkCheck:
 
     def _report(self, number: int, entry: int, state: int, reason: str) -> ChunkReport:
         position = self._places.position(entry) if entry >= 0 else ENTRY_LEN * number
-        return ChunkReport(nchunk=number, status=_NAMES[state], position=position, reason=reason)
+        file = self._places.file(entry) if 0 <= entry <= self._places.most else ""
+        return ChunkReport(nchunk=number, status=_NAMES[state], position=position, reason=reason, file=file)
