@@ -155,6 +155,8 @@ class Classifier:
         if nbytes >= 0 and info.nbytes != nbytes:
             return self._lost(nbytes, position, f"what is there holds {info.nbytes} bytes instead of {nbytes}", file)
         whole = self._budget.take(info.cbytes) and is_whole(source, info, status, self._budget)
+        if whole is None and status == _OTHER_SEAL and self._places.apart:
+            whole = False  # in a file of its own no seal is stale
         if whole is False:
             return self._lost(nbytes, position, "its bytes are damaged", file)
         self.sealed += status == _FITS
