@@ -147,6 +147,11 @@ class ChunkCheck:
         if not self._ordered:
             self._find_overlaps()
 
+    @property
+    def room(self) -> int:
+        """Bytes of all chunks together, and of what stands between them."""
+        return self._places.room
+
     def by_name(self) -> dict[str, int]:
         """Return how many chunks have which status."""
         return {"special": self.counts[_SPECIAL]} | {name: self.counts[n] for n, name in _NAMES.items()}
@@ -305,7 +310,8 @@ class ChunkCheck:
         if status == _FITS:
             state = _SOUND
         elif status == _HEADER:
-            state, reason = _DAMAGED, "its header breaks the format, or there are no bytes to read"
+            why = self._places.problem(entry)
+            state, reason = _DAMAGED, why or "its header breaks the format, or there are no bytes to read"
         elif status == _BEYOND:
             state, reason = _DAMAGED, f"its header says {cbytes} bytes, which reach beyond the data"
         elif status == _DIFFERS and self._sealed:
@@ -406,7 +412,8 @@ class ChunkCheck:
 
     def _report(self, number: int, entry: int, state: int, reason: str) -> ChunkReport:
         position = self._places.position(entry) if entry >= 0 else ENTRY_LEN * number
-        return ChunkReport(nchunk=number, status=_NAMES[state], position=position, reason=reason)
+        file = self._places.file(entry) if 0 <= entry <= self._places.most else ""
+        return ChunkReport(nchunk=number, status=_NAMES[state], position=position, reason=reason, file=file)
 
 
 def _all_special(entries: NDArray[np.int64]) -> bool:

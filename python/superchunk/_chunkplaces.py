@@ -9,9 +9,13 @@ Source: docs/format/cframe.md, "Layout"; docs/format/sparse.md.
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING, Final, Protocol
 
 from superchunk import _engine
+from superchunk.exceptions import StorageError
+from superchunk.storage.folder import chunk_name, joined
+from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +55,14 @@ class ChunkPlaces(Protocol):
         """Return what a report calls the chunk's position."""
         ...
 
+    def file(self, entry: int) -> str:
+        """Return the name of the chunk's file, if it has one of its own."""
+        ...
+
+    def problem(self, entry: int) -> str:
+        """Return why the chunk cannot be read, if that is known."""
+        ...
+
 
 class FilePlaces:
     """The chunks of a contiguous frame."""
@@ -83,6 +95,13 @@ class FilePlaces:
         """Return the chunk's first byte, counted from the frame's."""
         return self._base + entry
 
+    def file(self, entry: int) -> str:
+        """Return nothing: chunks have no files."""
+        del entry
+        return ""
+
+    problem = file
+
 
 class FolderPlaces:
     """The chunks of a sparse frame, one file each."""
@@ -94,24 +113,41 @@ class FolderPlaces:
         """Take the directory."""
         self._folder = folder
         with os.scandir(folder) as names:
-            self.room = sum(name.stat(follow_symlinks=False).st_size for name in names if name.name.endswith(".chunk"))
+            self.room = sum(
+                name.stat(follow_symlinks=False).st_size
+                for name in names
+                if name.name.endswith(".chunk") and name.is_file(follow_symlinks=False)
+            )
 
     def source(self, entry: int, limit: int | None) -> Source:
         """Return where the chunk with `entry` is."""
         del limit
-        return (f"{self._folder}/{entry:08X}.chunk", 0, 2**63 - 1)
+        return (joined(self._folder, chunk_name(entry)), 0, 2**63 - 1)
 
     def check_run(self, entries: NDArray[np.int64], nthreads: int) -> None:
         """Say that files of their own are in no row."""
 
     def read(self, entry: int, nbytes: int) -> bytes:
-        """Return the first bytes of the chunk's file."""
-        fd = os.open(f"{self._folder}/{entry:08X}.chunk", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        """Return the first bytes of the chunk's file, none if it is gone."""
         try:
-            return os.pread(fd, nbytes, 0)
-        finally:
-            os.close(fd)
+            return read_range((joined(self._folder, chunk_name(entry)), 0, nbytes), nbytes)
+        except StorageError:
+            return b""
 
     def position(self, entry: int) -> int:
         """Return the number of the chunk's file."""
         return entry
+
+    def file(self, entry: int) -> str:
+        """Return the name of the chunk's file."""
+        return chunk_name(entry)
+
+    def problem(self, entry: int) -> str:
+        """Return why the chunk's file cannot be read, if that is known."""
+        try:
+            mode = os.lstat(joined(self._folder, chunk_name(entry))).st_mode
+        except OSError:
+            return "there is no such file"
+        if stat.S_ISLNK(mode):
+            return "it is a symbolic link, which nobody follows"
+        return "" if stat.S_ISREG(mode) else "it is no regular file"
