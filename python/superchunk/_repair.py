@@ -16,6 +16,7 @@ import errno
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -36,13 +37,15 @@ from superchunk.storage.frames import FrameStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from superchunk._repair_plan import ChunkClass, Piece, Plan
+    from superchunk._pieces import ChunkClass, Piece
+    from superchunk._repair_plan import Plan
 
 __all__ = ["RepairReport", "RepairedChunk", "repair"]
 
 _UNINIT: Final = 4
 _ZERO: Final = 1
 _BATCH: Final = 8 * 2**20
+_BATCH_NCHUNKS: Final = 2048
 _MOST_LISTED: Final = 1000
 _MOST_VLMETA: Final = 16
 _SHOWN: Final = 20
@@ -221,7 +224,7 @@ def _damaged(path: str, offset: int) -> bool:
 def _write(plan: Plan, target: str, progress: Callable[[int, int], object] | None, *, contiguous: bool) -> None:
     """Write the frame that is planned; nothing has the name until all is written."""
     chunksize = plan.chunksize
-    if chunksize > 0 and any(piece.nbytes != chunksize for piece in plan.pieces[:-1]):
+    if chunksize > 0 and any(piece.nbytes != chunksize for piece in islice(plan.pieces, max(len(plan.pieces) - 1, 0))):
         chunksize = 0
     store = FrameStore.create(target, plan.settings, chunksize, plan.meta, publish=False, contiguous=contiguous)
     try:
@@ -249,7 +252,7 @@ def _batches(plan: Plan, *, variable: bool) -> Iterator[tuple[int, list[bytes]]]
         chunk = _chunk_of(plan, piece, variable=variable)
         held.append(chunk)
         size += len(chunk)
-        if size >= _BATCH or number == len(plan.pieces):
+        if size >= _BATCH or len(held) >= _BATCH_NCHUNKS or number == len(plan.pieces):
             yield number, held
             held, size = [], 0
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from superchunk import _engine
 from superchunk._chunkplaces import FolderPlaces
 from superchunk._index_file import opened_index, settled_place
+from superchunk._pieces import Piece
 from superchunk._repair_plan import (
     MIN_HEADER_LEN,
     UNSEALED_REASON,
     Classifier,
-    Piece,
     fits,
     infer,
     is_array,

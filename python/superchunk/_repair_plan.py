@@ -9,13 +9,17 @@ Source: docs/format/integrity.md, "Recovery".
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from superchunk import _engine
 from superchunk._anatomy import examine, vlmeta_problem
 from superchunk._chunkplaces import FilePlaces, FolderPlaces
+from superchunk._pieces import Piece, Pieces
 from superchunk._walk import Budget, find_vlmeta, is_whole, walk
 from superchunk.exceptions import FormatError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN
@@ -26,29 +30,23 @@ from superchunk.storage.loading import settings_of
 from superchunk.storage.recovery import commits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence, Sequence
 
     from superchunk._anatomy import Anatomy, Bytes
     from superchunk._chunkplaces import ChunkPlaces
-    from superchunk._engine import Source
     from superchunk._walk import FoundChunk
     from superchunk.frame.index import Index
 
 __all__ = [
     "MIN_HEADER_LEN",
     "UNSEALED_REASON",
-    "ChunkClass",
     "Classifier",
-    "Piece",
     "Plan",
     "fits",
     "infer",
     "is_array",
     "make_plan",
 ]
-
-ChunkClass = Literal["whole", "doubtful", "lost"]
-"""What became of a chunk."""
 
 MIN_HEADER_LEN: Final = FIXED_LEN + 10
 """Bytes of a header without fixed metalayers."""
@@ -63,25 +61,6 @@ _ARRAYS: Final = ("b2nd", "caterva")
 _FITS, _NO_SEAL, _OTHER_SEAL = range(3)
 
 
-class Piece(NamedTuple):
-    """One chunk of the result."""
-
-    source: Source | None
-    """Its bytes; None for a special or a lost one."""
-    special: int
-    """Its special value if it has no bytes, else 0."""
-    nbytes: int
-    """Its uncompressed bytes, -1 if that is not known."""
-    grade: ChunkClass
-    """What became of it."""
-    position: int
-    """Where it stands, or should."""
-    reason: str
-    """Why it is doubtful or lost; empty for a whole one."""
-    file: str
-    """The name of its file, in a sparse frame."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Plan:
     """The frame to write."""
@@ -90,7 +69,7 @@ class Plan:
     chunksize: int
     meta: dict[str, bytes]
     vlmeta: dict[str, bytes]
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: MutableSequence[Piece] = field(default_factory=Pieces)
     notes: list[str] = field(default_factory=list)
     """What was used, and what is lost besides chunks."""
     fill: tuple[int, int] | None = None
@@ -108,14 +87,35 @@ class Plan:
 class Classifier:
     """From entries to pieces."""
 
-    def __init__(self, places: ChunkPlaces, chunksize: int, last: tuple[int, int], budget: Budget) -> None:
-        """Take where chunks are; `last` is number and size of the last one where sizes are fixed."""
+    def __init__(
+        self,
+        places: ChunkPlaces,
+        chunksize: int,
+        last: tuple[int, int],
+        budget: Budget,
+        shared: Collection[int] | None = None,
+    ) -> None:
+        """Take where chunks are.
+
+        Parameters
+        ----------
+        places
+            From entries to sources.
+        chunksize, last
+            Bytes of a chunk, and number and size of the last one; 0 if sizes vary.
+        budget
+            What may be done.
+        shared
+            The entries that there are more than once; None: unknown.
+
+        """
+        self._shared = shared
         self._places, self._budget = places, budget
         self._chunksize, self._last = chunksize, last
         self._known: dict[int, int] = {}
         self.sealed = 0
         """How many chunks have a seal that fits."""
-        self.unsealed: list[int] = []
+        self.unsealed = array("q")
         """Those that have none."""
 
     def expected(self, number: int) -> int:
@@ -139,7 +139,7 @@ class Classifier:
         if entry > self._places.most:
             return self._lost(nbytes, entry, "its index entry leads beyond the data")
         found = self._stored(number, entry, nbytes)
-        if found.grade != "lost":
+        if found.grade != "lost" and (self._shared is None or entry in self._shared):
             self._known[entry] = number
         return found
 
@@ -273,7 +273,7 @@ def _by_index(
     if nchunks > max(_MOST_SPECIAL, place.size // 32):
         raise FormatError("number of chunks", at=0x1E, expected=f"at most {_MOST_SPECIAL}", found=nchunks)
     last = (nchunks - 1, header.nbytes - (nchunks - 1) * header.chunksize)
-    classifier = Classifier(places, header.chunksize, last, budget)
+    classifier = Classifier(places, header.chunksize, last, budget, _shared(index))
     complete = True
     try:
         for number, entry in _entries(index):
@@ -287,6 +287,15 @@ def _by_index(
         for number in classifier.unsealed:
             plan.pieces[number] = plan.pieces[number]._replace(grade="doubtful", reason=UNSEALED_REASON)
     return complete
+
+
+def _shared(index: Index) -> set[int] | None:
+    """Return the entries that an index has more than once; None if not all can be read."""
+    try:
+        entries = np.sort(np.frombuffer(index.slice(0, len(index)), dtype=np.int64))
+    except SuperchunkError:
+        return None
+    return set(entries[1:][entries[1:] == entries[:-1]].tolist())
 
 
 def _entries(index: Index) -> Iterator[tuple[int, int]]:
