@@ -169,6 +169,8 @@ def open_handle(
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
     place = find_name(path)
+    if place is not None and not os.path.lexists(place):
+        place = find_name(path)  # it has got its name back, or lost it for good
     if place is None or not os.path.exists(place):  # noqa: PTH110  (a str all the way)
         msg = f"{path}: no such file"
         raise FileNotFoundError(msg)
