@@ -22,10 +22,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from fire import Process, Writer
 
 
-def measure(path: str, readers: int, seconds: float, *, sync: str = "") -> dict[str, float]:
+def measure(path: str, readers: int, seconds: float, *, contiguous: bool, sync: str = "") -> dict[str, float]:
     """Let readers read for some seconds, beside a writer if `sync` says how it waits for the disk."""
-    writer = Process("write", path, 1, sync) if sync else None
-    started = [Process("read", path, n, "pinned" if n % 4 == 3 else "following") for n in range(readers)]
+    writer = Process("write", path, 1, sync, contiguous) if sync else None
+    hows = ("following", "following", "anew", "pinned")
+    started = [Process("read", path, n, hows[n % 4], contiguous) for n in range(readers)]
     time.sleep(seconds)
     total: Counter[str] = Counter()
     for reader in started:
@@ -52,17 +53,28 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--readers", type=int, default=8)
     parser.add_argument("--sync", choices=("never", "explicit", "commit"), default="explicit")
+    parser.add_argument("--sparse", action="store_true", help="a directory instead of one file")
     parser.add_argument("--json", action="store_true", help="print a record instead of lines")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/data.b2frame"
-        Writer(path).schunk.close()
+        contiguous = not chosen.sparse
+        Writer(path, contiguous=contiguous).schunk.close()
         measured = {
-            "alone": measure(path, chosen.readers, chosen.seconds),
-            "beside a writer": measure(path, chosen.readers, chosen.seconds, sync=chosen.sync),
+            "alone": measure(path, chosen.readers, chosen.seconds, contiguous=contiguous),
+            "beside a writer": measure(path, chosen.readers, chosen.seconds, contiguous=contiguous, sync=chosen.sync),
         }
     if chosen.json:
-        print(json.dumps({"readers": chosen.readers, "processors": os.cpu_count(), **measured}))
+        print(
+            json.dumps(
+                {
+                    "readers": chosen.readers,
+                    "frame": "sparse" if chosen.sparse else "contiguous",
+                    "processors": os.cpu_count(),
+                    **measured,
+                }
+            )
+        )
         return
     print(f"{chosen.readers} readers, {chosen.seconds:.0f} s, {os.cpu_count()} processors")
     for when, figures in measured.items():

@@ -11,8 +11,8 @@ one who takes a chunk, whether that is whole.
     byte 8   8   check value: of bytes 16 to the end; of chunk 0: of the first 16 bytes of all others
     byte 16      filling
 
-Processes are started by `python fire.py write|read PATH ...`, and stop when their standard input ends; then they
-print what they counted, as JSON.
+Processes are started by `python fire.py write|read PATH SEED HOW CONTIGUOUS`, and stop when their standard input ends;
+then they print what they counted, as JSON.
 """
 
 from __future__ import annotations
@@ -105,11 +105,13 @@ def create(path: str, *, generation: int = 1, **how: Any) -> tuple[SChunk, list[
 class Writer:
     """Changes the frame, one transaction after the other."""
 
-    def __init__(self, path: str, *, seed: int = 0, sync: SyncLevel = "explicit") -> None:
-        self.path, self.sync = path, sync
+    def __init__(
+        self, path: str, *, seed: int = 0, sync: SyncLevel = "explicit", contiguous: bool = True, generation: int = 1
+    ) -> None:
+        self.path, self.sync, self.contiguous = path, sync, contiguous
         self.rng = random.Random(seed)
-        self.generation = 1
-        self.schunk, self.heads = create(path, sync=sync)
+        self.generation = generation
+        self.schunk, self.heads = create(path, generation=generation, sync=sync, contiguous=contiguous)
         self.counts: Counter[str] = Counter()
 
     def step(self) -> None:
@@ -118,7 +120,9 @@ class Writer:
         kind = self.rng.randrange(200)
         if kind == 0:
             self.schunk.close()
-            self.schunk, self.heads = create(self.path, generation=self.generation, sync=self.sync)
+            self.schunk, self.heads = create(
+                self.path, generation=self.generation, sync=self.sync, contiguous=self.contiguous
+            )
             self.counts["replaced"] += 1
         elif kind < 4:
             self.schunk.compact()
@@ -129,6 +133,16 @@ class Writer:
                     self._change()
                 self.schunk.update_data(0, lead_of(self.generation, self.heads), copy=False)
             self.counts["transactions"] += 1
+
+    def replace_all(self) -> None:
+        """Make one change, to every chunk."""
+        self.generation += 1
+        with self.schunk.transaction():
+            for nchunk in range(len(self.heads)):
+                chunk = chunk_of(self.generation)
+                self.schunk.update_data(nchunk + 1, chunk, copy=False)
+                self.heads[nchunk] = chunk[:HEAD]
+            self.schunk.update_data(0, lead_of(self.generation, self.heads), copy=False)
 
     def _change(self) -> None:
         chunk = chunk_of(self.generation)
@@ -169,7 +183,7 @@ class Reader:
                 self._whole()
             else:
                 self._chunk()
-        except (AssertionError, superchunk.exceptions.SuperchunkError) as error:
+        except (AssertionError, OSError, superchunk.exceptions.SuperchunkError) as error:
             self.counts["torn"] += 1
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201 - for whom it may concern
         self.counts["reads"] += 1
@@ -200,6 +214,32 @@ class Reader:
         self.schunk.refresh()
 
 
+class Opener:
+    """Opens the frame for each time it reads."""
+
+    def __init__(self, path: str, *, seed: int) -> None:
+        self.path = path
+        self.rng = random.Random(seed)
+        self.newest = 0
+        self.counts: Counter[str] = Counter()
+
+    def step(self) -> None:
+        """Open, read, and close; what is wrong is counted."""
+        try:
+            with superchunk.open(self.path, snapshot=self.rng.random() < 0.5) as schunk:
+                plain = schunk[:]
+            assert isinstance(plain, bytes)
+            generation = check_all(plain)
+            assert generation >= self.newest, "an older state than before"
+            self.counts["states"] += generation > self.newest
+            self.newest = generation
+            self.counts["bytes"] += len(plain)
+        except (AssertionError, OSError, superchunk.exceptions.SuperchunkError) as error:
+            self.counts["torn"] += 1
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201 - for whom it may concern
+        self.counts["reads"] += 1
+
+
 class Process:
     """A writer or a reader of its own."""
 
@@ -223,10 +263,12 @@ class Process:
 
 def main() -> None:
     """Be the process that the arguments say."""
-    kind, path, seed, how = sys.argv[1:]
-    who: Writer | Reader
+    kind, path, seed, how, contiguous = sys.argv[1:]
+    who: Writer | Reader | Opener
     if kind == "write":
-        who = Writer(path, seed=int(seed), sync=cast("SyncLevel", how))
+        who = Writer(path, seed=int(seed), sync=cast("SyncLevel", how), contiguous=contiguous == "True")
+    elif how == "anew":
+        who = Opener(path, seed=int(seed))
     else:
         who = Reader(path, seed=int(seed), snapshot=how == "pinned")
     print("ready", flush=True)  # noqa: T201 - the answer

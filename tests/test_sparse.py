@@ -300,8 +300,8 @@ def test_a_chunk_lost_with_the_power_is_noticed(path: Path, loss: str, monkeypat
 def _bytes(store: FrameStore, nchunk: int) -> bytes:
     source = store.source(nchunk)
     assert isinstance(source, tuple)
-    assert isinstance(source[0], str)
-    return Path(source[0]).read_bytes()
+    assert isinstance(source[0], tuple)
+    return Path(source[0][1]).read_bytes()
 
 
 def test_a_frame_that_was_never_synced_and_level_never_keep_none(path: Path, tmp_path: Path) -> None:

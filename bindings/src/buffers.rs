@@ -66,16 +66,20 @@ impl Buffer {
 pub(crate) enum Held {
     Buffer(Buffer),
     File { file: ManuallyDrop<File>, offset: u64, limit: u64 },
-    Path { path: PathBuf, offset: u64, limit: u64 },
+    Path { path: PathBuf, folder: Option<ManuallyDrop<File>>, offset: u64, limit: u64 },
 }
 
 impl Held {
-    /// Take a source: a buffer, `(fd, offset, limit)` or `(path, offset, limit)`.
+    /// Take a source: a buffer, `(fd, offset, limit)`, `(path, offset, limit)`, or `((folder, path), offset, limit)`.
     pub(crate) fn get(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(tuple) = object.cast::<PyTuple>() {
             let (file, offset, limit): (Bound<'_, PyAny>, u64, u64) = tuple.extract()?;
             if file.is_instance_of::<PyString>() {
-                return Ok(Self::Path { path: file.extract()?, offset, limit });
+                return Ok(Self::Path { path: file.extract()?, folder: None, offset, limit });
+            }
+            if file.is_instance_of::<PyTuple>() {
+                let (folder, path): (i32, PathBuf) = file.extract()?;
+                return Ok(Self::Path { path, folder: Some(borrow_file(folder)?), offset, limit });
             }
             return Ok(Self::File { file: borrow_file(file.extract()?)?, offset, limit });
         }
@@ -91,7 +95,9 @@ impl Held {
         match self {
             Self::Buffer(buffer) => Source::Bytes(buffer.bytes()).into(),
             Self::File { file, offset, limit } => Source::File { file, offset: *offset, limit: *limit }.into(),
-            Self::Path { path, offset, limit } => Place::Path { path, offset: *offset, limit: *limit },
+            Self::Path { path, folder, offset, limit } => {
+                Place::Path { path, folder: folder.as_deref(), offset: *offset, limit: *limit }
+            }
         }
     }
 }

@@ -21,8 +21,38 @@ const EINVAL: i32 = 22;
 /// [`Error::Open`] when the system does not open it, a symbolic link for one; [`Error::NotAFile`] for
 /// anything but a regular file.
 pub fn open(path: &Path) -> Result<File> {
+    regular(path, without_following(OpenOptions::new().read(true)).open(path))
+}
+
+/// Open the regular file for reading that has the last part of `path` for a name in an open directory.
+///
+/// The rest of `path` is for errors: something else may have the directory's name by now.
+///
+/// # Errors
+///
+/// As [`open`].
+#[cfg(unix)]
+pub fn open_in(folder: &File, path: &Path) -> Result<File> {
+    use rustix::fs::{Mode, OFlags, openat};
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    regular(path, openat(folder, name, flags, Mode::empty()).map(File::from).map_err(io::Error::from))
+}
+
+/// Nothing else can have the name of an open directory there.
+///
+/// # Errors
+///
+/// As [`open`].
+#[cfg(windows)]
+pub fn open_in(_: &File, path: &Path) -> Result<File> {
+    open(path)
+}
+
+/// Return what was opened if it is a regular file.
+fn regular(path: &Path, opened: io::Result<File>) -> Result<File> {
     let fail = |error: io::Error| Error::Open { path: path.to_owned(), errno: error.raw_os_error().unwrap_or(EINVAL) };
-    let file = without_following(OpenOptions::new().read(true)).open(path).map_err(fail)?;
+    let file = opened.map_err(fail)?;
     let kind = file.metadata().map_err(fail)?.file_type();
     if !kind.is_file() {
         return Err(Error::NotAFile { path: path.to_owned(), found: name_of(kind) });
@@ -184,7 +214,23 @@ mod tests {
             std::os::unix::fs::symlink(&file, &missing).unwrap();
             let errno = rustix::io::Errno::LOOP.raw_os_error();
             assert_eq!(open(&missing).map(drop), Err(Error::Open { path: missing.clone(), errno }));
+            // An open directory goes by any name.
+            let parent = File::open(&folder.0).unwrap();
+            let elsewhere = PathBuf::from("elsewhere/file");
+            assert!(open_in(&parent, &elsewhere).is_ok());
+            assert_eq!(
+                open_in(&parent, Path::new("elsewhere/missing")).map(drop),
+                Err(Error::Open { path: PathBuf::from("elsewhere/missing"), errno })
+            );
+            std::fs::create_dir(folder.0.join("inner")).unwrap();
+            assert_eq!(
+                open_in(&parent, Path::new("elsewhere/inner")).map(drop),
+                Err(Error::NotAFile { path: PathBuf::from("elsewhere/inner"), found: "a directory" })
+            );
+            std::fs::remove_file(&file).unwrap();
+            assert_eq!(open_in(&parent, &elsewhere).map(drop), Err(Error::Open { path: elsewhere.clone(), errno: 2 }));
             let odd = PathBuf::from("a\0b");
+            assert!(open_in(&parent, &odd).is_err());
             assert_eq!(open(&odd).map(drop), Err(Error::Open { path: odd.clone(), errno: EINVAL }));
         }
     }

@@ -38,6 +38,8 @@ pub enum Place<'a> {
     Path {
         /// The file's name.
         path: &'a Path,
+        /// The directory to look for the last part of the name in, whatever has become of the directory's own name.
+        folder: Option<&'a File>,
         /// Position of the chunk's first byte.
         offset: u64,
         /// Most bytes that belong to the chunk.
@@ -60,7 +62,10 @@ impl<'a> Place<'a> {
     pub fn open(&self) -> Result<Opened<'a>> {
         Ok(match *self {
             Self::Source(source) => Opened(Bytes::Given(source)),
-            Self::Path { path, offset, limit } => Opened(Bytes::File { file: files::open(path)?, offset, limit }),
+            Self::Path { path, folder, offset, limit } => {
+                let file = folder.map_or_else(|| files::open(path), |folder| files::open_in(folder, path))?;
+                Opened(Bytes::File { file, offset, limit })
+            }
         })
     }
 

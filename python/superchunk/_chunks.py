@@ -489,8 +489,8 @@ class ChunkCalls:
             return chunk_bytes(source)
         if isinstance(source, tuple):
             file, at, _ = source
-            if isinstance(file, str):  # of a sparse frame: both fields hold the file's number
-                at = chunk_id(file)
+            if isinstance(file, tuple):  # of a sparse frame: both fields hold the file's number
+                at = chunk_id(file[1])
                 number = at if at < _LAZY_NUMBERS else number
             return _engine.lazy_chunk(source, number, at)
         return bytes(memoryview(source)[: info.header_len])

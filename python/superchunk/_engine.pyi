@@ -18,8 +18,9 @@ from typing import Any, TypeAlias, final
 
 from typing_extensions import Buffer
 
-Source: TypeAlias = Buffer | tuple[int, int, int] | tuple[str, int, int]
-"""A chunk in memory, ``(fd, offset, limit)`` in an open file, or ``(path, offset, limit)``."""
+Source: TypeAlias = Buffer | tuple[int, int, int] | tuple[str, int, int] | tuple[tuple[int, str], int, int]
+"""A chunk in memory, ``(fd, offset, limit)`` in an open file, ``(path, offset, limit)``, or
+``((folder, path), offset, limit)``: of `path` the last part alone, looked for in the open directory."""
 
 Request: TypeAlias = tuple[Source, int, int, int, int]
 """``(source, nbytes, start, stop, at)``: bytes ``start:stop`` of the chunk's

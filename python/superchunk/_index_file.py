@@ -11,18 +11,19 @@ Source: docs/format/sparse.md, "Settled index" and "Snapshots".
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk._anatomy import Bytes
 from superchunk._report import PartReport
 from superchunk.exceptions import StorageError, SuperchunkError
 from superchunk.storage.file import FileBytes
-from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, joined
+from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, joined, open_folder
 from superchunk.storage.followed_folder import settled_frame, whole_chunks
-from superchunk.storage.kept import load_index, pin
+from superchunk.storage.kept import load_index
 from superchunk.storage.loading import check_fingerprint
 from superchunk.storage.locks import leads_to
+from superchunk.storage.pins import pin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,15 +112,13 @@ def chunk_files(folder: str) -> int:
 @contextmanager
 def settled_place(folder: str) -> Iterator[Bytes | None]:
     """Open the settled index file, if it and all that it names are whole; else None."""
-    found = settled_frame(folder)
+    with closing(FileBytes(folder, open_folder(folder))) as opened:
+        found = settled_frame(opened)
     if found is None:
         yield None
         return
-    file, _ = found
-    try:
+    with closing(found[0]) as file:
         yield bytes_of_file(file, 0, sparse=True)
-    finally:
-        file.close()
 
 
 def settled_part(folder: str) -> PartReport | None:
@@ -143,7 +142,8 @@ def settled_part(folder: str) -> PartReport | None:
         loaded = load_index(file)
         if loaded.sealed is None:
             check_fingerprint(loaded)
-        whole_chunks(folder, loaded, besides=set())
+        with closing(FileBytes(folder, open_folder(folder))) as opened:
+            whole_chunks(opened, loaded, besides=set())
     except SuperchunkError as error:
         message = f"cannot be gone back to: {error}"
         return PartReport(name=name, status="in doubt", position=0, length=file.size(), message=message)

@@ -123,6 +123,8 @@ class Pieces(MutableSequence[Piece]):
                 self._fd, self._shift = file, at - piece.position
             ours = (file, at - piece.position, piece.file) == (self._fd, self._shift, "")
             return _RANGE if ours else _OTHER
+        if isinstance(file, tuple):
+            return _OTHER
         self._folder = self._folder or file.removesuffix(piece.file).rstrip("/")
         ours = piece.file == chunk_name(piece.position) and (joined(self._folder, piece.file), 0) == (file, at)
         return _FILE if ours else _OTHER

@@ -17,7 +17,8 @@ from superchunk._functions import FunctionCalls
 from superchunk._writing import with_typesize
 from superchunk.exceptions import ArgumentError
 from superchunk.params import as_cparams, local_path
-from superchunk.storage.folder import is_folder
+from superchunk.storage.file import FileBytes
+from superchunk.storage.folder import is_folder, open_folder
 from superchunk.storage.followed_folder import absolute, read_present
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.loading import settings_of
@@ -176,8 +177,12 @@ def stage_chunk(
 
 def _recorded(folder: str) -> FrameSettings:
     """Return what a sparse frame records for new chunks."""
-    file, loaded = read_present(folder, patient=True)
-    file.close()
+    opened = FileBytes(folder, open_folder(folder))
+    try:
+        file, loaded = read_present(opened, patient=True)
+        file.close()
+    finally:
+        opened.close()
     return settings_of(loaded.header)
 
 

@@ -16,7 +16,7 @@ impl TestFile {
     }
 
     fn place(&self, offset: u64, limit: u64) -> Place<'_> {
-        Place::Path { path: &self.0, offset, limit }
+        Place::Path { path: &self.0, folder: None, offset, limit }
     }
 }
 
@@ -180,8 +180,8 @@ fn places_that_cannot_be_are_unreadable() {
     let missing = file.0.with_extension("missing");
     let folder = std::env::temp_dir();
     let places = [
-        Place::Path { path: &missing, offset: 0, limit: u64::MAX },
-        Place::Path { path: &folder, offset: 0, limit: u64::MAX },
+        Place::Path { path: &missing, folder: None, offset: 0, limit: u64::MAX },
+        Place::Path { path: &folder, folder: None, offset: 0, limit: u64::MAX },
         file.place(u64::MAX, u64::MAX),
         file.place(i64::MAX as u64, u64::MAX),
         file.place(1 << 40, 100),

@@ -20,7 +20,8 @@ from superchunk.storage.chunk_ids import ChunkIds
 from superchunk.storage.file import FileBytes, link_file, remove_file, sync_files, sync_folder
 from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, chunk_name, joined, list_folder, pin_name
 from superchunk.storage.followed_folder import FollowedFolder
-from superchunk.storage.kept import KeptIndex, is_pinned
+from superchunk.storage.kept import KeptIndex
+from superchunk.storage.pins import is_pinned
 from superchunk.storage.seals import ENTRIES_END
 from superchunk.storage.staging import PlacedChunk
 

@@ -462,7 +462,8 @@ class ContiguousState(FollowedFile):
         if os.path.lexists(name) and self.sync_level != "never":
             self.file.sync()
             self.fresh = False
-        take_name(self.file.path, name)
+        if take_name(self.file.path, name):
+            remove_strays(name)
         self.file.path = name
         self.unpublished = None
         self._new_name = True

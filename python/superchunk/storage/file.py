@@ -278,7 +278,7 @@ class FileBytes:
         self.write_fd = write_fd
 
     @classmethod
-    def open(cls, path: str, *, follow: bool = True) -> Self:
+    def open(cls, path: str, *, follow: bool = True, within: FileBytes | None = None) -> Self:
         """Open the regular file `path` for reading.
 
         Parameters
@@ -287,6 +287,8 @@ class FileBytes:
             The file.
         follow
             It may be a symbolic link.
+        within
+            The open directory where the last part of `path` is, whatever has the directory's name by now.
 
         Raises
         ------
@@ -298,7 +300,11 @@ class FileBytes:
         """
         try:
             # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+            if within is None:
+                fd = os.open(path, flags)
+            else:
+                fd = os.open(os.path.basename(path), flags, dir_fd=within.read_fd)  # noqa: PTH119 - a str all the way
         except FileNotFoundError:
             raise
         except OSError as error:

@@ -10,6 +10,7 @@
     NAME/.chunks.b2frame.XXXXXXXXXXXX.new, NAME/.XXXXXXXX.chunk.XXXXXXXXXXXX.new    being written
     .NAME.XXXXXXXXXXXX.new              beside it: a frame that will get the name
     .NAME.XXXXXXXXXXXX.old              beside it: what had the name until then
+    .NAME.XXXXXXXXXXXX.kept             beside it: the same, for snapshots that go by it
 
 A path is never built from anything but such a name. Nothing else in the directory is ever
 touched, and no symbolic link followed. Knows nothing about what is in the files.
@@ -28,6 +29,7 @@ from typing import Final
 from superchunk.exceptions import StorageError
 from superchunk.storage.file import FileBytes, remove_file, remove_folder, replace_file, storage_error, sync_folder
 from superchunk.storage.locks import WriterLock
+from superchunk.storage.pins import is_pinned
 
 __all__ = [
     "INDEX_NAME",
@@ -39,6 +41,7 @@ __all__ = [
     "chunk_id",
     "chunk_name",
     "find_name",
+    "give_up",
     "is_folder",
     "joined",
     "list_folder",
@@ -191,8 +194,10 @@ def remove_frame_folder(folder: str) -> None:
     remove_folder(folder)
 
 
-def take_name(new: str, name: str) -> None:
-    """Give a new frame, a file or a directory, the name of what may be there, which is removed.
+def take_name(new: str, name: str) -> bool:
+    """Give a new frame, a file or a directory, the name of what may be there; return whether that was in several steps.
+
+    What was there is removed; a directory with snapshots is kept under another name.
 
     One file replaces another in one step. A directory cannot be replaced in one: what has
     the name gets another one first, by which `find_name` finds it after a crash.
@@ -210,12 +215,9 @@ def take_name(new: str, name: str) -> None:
         The system refuses; `name` is what it was.
 
     """
-    if not is_folder(name) and not is_folder(new):
+    if not os.path.lexists(name) or not (is_folder(name) or is_folder(new)):
         replace_file(new, name)
-        return
-    if not os.path.lexists(name):
-        replace_file(new, name)
-        return
+        return False
     old = new[: -len(".new")] + ".old"
     replace_file(name, old)
     try:
@@ -225,12 +227,51 @@ def take_name(new: str, name: str) -> None:
         raise
     try:
         sync_folder(os.path.dirname(name))  # noqa: PTH120 - a str all the way
-        if is_folder(old):
-            remove_frame_folder(old)
-        else:
-            remove_file(old)
+        give_up(old)
     except StorageError:
-        return  # the new frame has its name; what is left of the old one has none
+        return True  # the new frame has its name; what is left of the old one has none
+    return True
+
+
+def give_up(old: str) -> None:
+    """Remove a frame that has lost its name to another one; keep a directory that snapshots go by.
+
+    Raises
+    ------
+    StorageError
+        The system refuses.
+
+    """
+    if not is_folder(old):
+        remove_file(old)
+        return
+    try:
+        index = FileBytes.open(joined(old, INDEX_NAME), follow=False)
+    except (FileNotFoundError, StorageError):
+        pass  # nobody can have begun to go by it
+    else:
+        try:
+            if is_pinned(index):
+                replace_file(index.path, joined(old, pin_name()))
+            else:
+                remove_file(index.path)
+        finally:
+            index.close()
+    if not any(_goes_by(joined(old, name)) for name in list_folder(old).pinned):
+        remove_frame_folder(old)
+    elif old.endswith(".old"):
+        replace_file(old, old[: -len(".old")] + ".kept")
+
+
+def _goes_by(path: str) -> bool:
+    try:
+        file = FileBytes.open(path, follow=False)
+    except FileNotFoundError:
+        return False
+    try:
+        return is_pinned(file)
+    finally:
+        file.close()
 
 
 def find_name(path: str, *, mend: bool = False) -> str | None:
@@ -263,6 +304,8 @@ def find_name(path: str, *, mend: bool = False) -> str | None:
     for name in names:
         if pattern.fullmatch(name):
             old = joined(parent, name)
+            if is_folder(old) and not os.path.lexists(joined(old, INDEX_NAME)):
+                continue  # it was replaced, and then its heir removed
             if not mend or _being_replaced(old[: -len(".old")] + ".new"):
                 return old
             replace_file(old, path)

@@ -33,9 +33,10 @@ from superchunk.storage.folder import (
     list_folder,
     open_folder,
 )
-from superchunk.storage.kept import KeptIndex, load_index, pin, stored_ids, unpin
+from superchunk.storage.kept import KeptIndex, load_index, stored_ids
 from superchunk.storage.loading import check_fingerprint
 from superchunk.storage.locks import WriterLock, leads_to
+from superchunk.storage.pins import pin, unpin
 from superchunk.storage.seals import SEALED, UNSEALED, after_power_loss, stored_entries
 
 if TYPE_CHECKING:
@@ -86,11 +87,11 @@ class FollowedFolder(CommittedFrame):
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the file of chunk `nchunk`."""
-        return _place(self.folder.path, entry, nchunk)
+        return _place_in(self.folder, entry, nchunk)
 
     def settled_place(self) -> Callable[[int, int], Source]:
         """Return `place` for the chunks as they are, as long as no commit drops them."""
-        return partial(_place_beside, self.file, self.folder.path)
+        return partial(_place_beside, self.file, self.folder)
 
     @property
     def live(self) -> tuple[int, int]:
@@ -179,7 +180,7 @@ class FollowedFolder(CommittedFrame):
         for _ in range(_MOST_MOVES):
             file = self.file
             pin(file)
-            if leads_to(joined(self.folder.path, INDEX_NAME), file.read_fd):
+            if _is_present(file, self.folder):
                 self.refresh()  # for C-Blosc2 changes it where it is
                 if self.file is file:
                     return True
@@ -192,7 +193,7 @@ class FollowedFolder(CommittedFrame):
         """Load what has the frame's name now; return False if nothing has."""
         if leads_to(self.folder.path, self.folder.read_fd):
             try:
-                file, loaded = read_present(self.folder.path, patient=True, pinned=self.private)
+                file, loaded = read_present(self.folder, patient=True, pinned=self.private)
             except FileNotFoundError:
                 return False
             with self._moved():
@@ -217,7 +218,7 @@ class FollowedFolder(CommittedFrame):
                 self._dirty = False
                 self.successor = other
                 return
-            file, loaded = read_present(folder.path, patient=True, pinned=self.private)
+            file, loaded = read_present(folder, patient=True, pinned=self.private)
             if self._writer.held:
                 self._writer.release()
                 self._writer.acquire(folder.read_fd, self.path, shared=self._taking_turns)
@@ -226,7 +227,7 @@ class FollowedFolder(CommittedFrame):
             raise
         with self._moved():
             old, self.folder = self.folder, folder
-            old.close()
+            self._retired.add(old)
             registry.move(self, key)
             self._replace_file(file)
             self._adopt(loaded)
@@ -257,24 +258,30 @@ class FollowedFolder(CommittedFrame):
         self._retired.close()
 
 
-def _place_beside(_: FileBytes, folder: str, entry: int, nchunk: int) -> Source:
-    """Do as `_place`, and hold on to the index file, which the entries may still have to be read from."""
-    return _place(folder, entry, nchunk)
+def _place_beside(_: FileBytes, folder: FileBytes, entry: int, nchunk: int) -> Source:
+    """Do as `_place_in`, and hold on to the index file, which the entries may still have to be read from."""
+    return _place_in(folder, entry, nchunk)
 
 
-def _place(folder: str, entry: int, nchunk: int) -> Source:
+def _place_in(folder: FileBytes, entry: int, nchunk: int) -> Source:
+    """Return a chunk's file in an open directory, though another one may have its name by now."""
     if entry > MAX_ID:
         raise FormatError(f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {MAX_ID}", found=entry)
-    return (f"{folder}/{chunk_name(entry)}", 0, CHUNK_LIMIT)
+    return ((folder.read_fd, f"{folder.path}/{chunk_name(entry)}"), 0, CHUNK_LIMIT)
 
 
-def read_present(folder: str, *, patient: bool = False, pinned: bool = False) -> tuple[FileBytes, Loaded]:
+def _is_present(file: FileBytes, folder: FileBytes) -> bool:
+    """Return whether `file` is what the directory has for an index file."""
+    return not _engine.probe_changed(file.read_fd, 0, b"", (folder.read_fd, INDEX_NAME))
+
+
+def read_present(folder: FileBytes, *, patient: bool = False, pinned: bool = False) -> tuple[FileBytes, Loaded]:
     """Open the index file in `folder`, and return it and what it says.
 
     Parameters
     ----------
     folder
-        The directory.
+        The open directory.
     patient
         There was a frame, so that C-Blosc2 may be in the middle of changing it: try for
         some time.
@@ -293,7 +300,7 @@ def read_present(folder: str, *, patient: bool = False, pinned: bool = False) ->
     """
     tries = 0
     for _ in range(_MOST_MOVES):
-        file = FileBytes.open(joined(folder, INDEX_NAME), follow=False)
+        file = FileBytes.open(joined(folder.path, INDEX_NAME), follow=False, within=folder)
         try:
             if pinned:
                 pin(file)
@@ -310,22 +317,22 @@ def read_present(folder: str, *, patient: bool = False, pinned: bool = False) ->
                     time.sleep(_RETRIES[tries - 1])
             else:
                 same = loaded.raw_header[: len(before)] == before
-                if same and (not pinned or leads_to(file.path, file.read_fd)):
+                if same and (not pinned or _is_present(file, folder)):
                     return file, loaded
         except BaseException:
             file.close()
             raise
         file.close()
-    raise StorageError(f"{folder}: the frame is changed faster than it can be opened")
+    raise StorageError(f"{folder.path}: the frame is changed faster than it can be opened")
 
 
-def checked_chunks(folder: str, loaded: Loaded, changed_at: float) -> None:
+def checked_chunks(folder: FileBytes, loaded: Loaded, changed_at: float) -> None:
     """Compare the chunks that may not have reached the disk with their seals.
 
     Parameters
     ----------
     folder, loaded
-        The directory, and what the index file in it says.
+        The open directory, and what the index file in it says.
     changed_at
         When the index file was changed last, seconds since 1970.
 
@@ -346,7 +353,7 @@ def checked_chunks(folder: str, loaded: Loaded, changed_at: float) -> None:
         raise FormatError(
             "frame header", at=0, expected="the one that its commit record tells", found="another: it was not synced"
         )
-    kept = KeptIndex(joined(folder, SETTLED_NAME))
+    kept = KeptIndex(joined(folder.path, SETTLED_NAME), within=folder)
     try:
         settled = kept.ids if kept.on_disk else set()
     finally:
@@ -354,13 +361,13 @@ def checked_chunks(folder: str, loaded: Loaded, changed_at: float) -> None:
     whole_chunks(folder, loaded, besides=settled)
 
 
-def whole_chunks(folder: str, loaded: Loaded, *, besides: set[int]) -> None:
+def whole_chunks(folder: FileBytes, loaded: Loaded, *, besides: set[int]) -> None:
     """Compare chunks with their seals.
 
     Parameters
     ----------
     folder, loaded
-        The directory, and what an index file in it says.
+        The open directory, and what an index file in it says.
     besides
         Ids that are not looked at.
 
@@ -373,7 +380,7 @@ def whole_chunks(folder: str, loaded: Loaded, *, besides: set[int]) -> None:
     proven = (SEALED, UNSEALED) if loaded.record is None or loaded.record.sealed_from else (SEALED,)
     for slab in stored_entries(loaded.index):
         doubtful = [(nchunk, entry) for nchunk, entry in slab if entry not in besides]
-        sources = [_place(folder, entry, nchunk) for nchunk, entry in doubtful]
+        sources = [_place_in(folder, entry, nchunk) for nchunk, entry in doubtful]
         for (nchunk, entry), (status, _) in zip(doubtful, _engine.check_seals(sources), strict=True):
             if status not in proven:
                 raise FormatError(
@@ -384,7 +391,7 @@ def whole_chunks(folder: str, loaded: Loaded, *, besides: set[int]) -> None:
                 )
 
 
-def settled_frame(folder: str) -> tuple[FileBytes, Loaded] | None:
+def settled_frame(folder: FileBytes) -> tuple[FileBytes, Loaded] | None:
     """Return the settled index file in `folder` and what it says, if that and its chunks are whole.
 
     Raises
@@ -394,7 +401,7 @@ def settled_frame(folder: str) -> tuple[FileBytes, Loaded] | None:
 
     """
     try:
-        file = FileBytes.open(joined(folder, SETTLED_NAME), follow=False)
+        file = FileBytes.open(joined(folder.path, SETTLED_NAME), follow=False, within=folder)
     except (OSError, SuperchunkError):
         return None
     try:
@@ -404,7 +411,7 @@ def settled_frame(folder: str) -> tuple[FileBytes, Loaded] | None:
         if loaded.sealed is not False:
             whole_chunks(folder, loaded, besides=set())
         else:
-            _engine.sizes([_place(folder, entry, 0) for entry in sorted(stored_ids(loaded))])
+            _engine.sizes([_place_in(folder, entry, 0) for entry in sorted(stored_ids(loaded))])
     except SuperchunkError:
         file.close()
         return None

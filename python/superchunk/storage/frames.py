@@ -37,6 +37,7 @@ __all__ = ["FrameStore", "OpenOptions"]
 T = TypeVar("T")
 
 _MAX_CHUNKSIZE = 2**31 - 1
+_MOST_MOVES = 20
 # Before a call is made again, whose frame was changed meanwhile, seconds.
 _PAUSES = (0.0, 0.0, 0.001, 0.004)
 
@@ -208,13 +209,7 @@ class FrameStore(TableView):
         if writable and (snapshot or recover):
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
         pinned = snapshot or recover
-        place = find_name(name, mend=writable) or name
-        if is_folder(place):
-            if offset:
-                raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
-            state = SparseState.opened(place, private=pinned, recover=recover)
-        else:
-            state = ContiguousState.opened(place, offset, private=pinned, recover=recover)
+        state = _state_at(name, offset, mend=writable, private=pinned, recover=recover)
         store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=pinned)
         try:
             if locking and not pinned:
@@ -654,6 +649,26 @@ class FrameStore(TableView):
                 state.disable_writing()
         if registry.leave(state):
             state.close()
+
+
+def _state_at(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> CommittedFrame:
+    """Return the state of the frame of that name, with one user more, though it may be replaced just now."""
+    for _ in range(_MOST_MOVES):
+        try:
+            return _state_now(name, offset, mend=mend, private=private, recover=recover)
+        except FileNotFoundError:
+            if find_name(name) is None:
+                raise
+    return _state_now(name, offset, mend=mend, private=private, recover=recover)
+
+
+def _state_now(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> CommittedFrame:
+    place = find_name(name, mend=mend) or name
+    if not is_folder(place):
+        return ContiguousState.opened(place, offset, private=private, recover=recover)
+    if offset:
+        raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
+    return SparseState.opened(name, private=private, recover=recover, place=place)
 
 
 def _sparse(state: CommittedFrame) -> SparseState:

@@ -9,20 +9,19 @@ Source: docs/format/sparse.md, "Settled index" and "Snapshots".
 
 from __future__ import annotations
 
-import errno
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from superchunk.exceptions import StorageError, SuperchunkError
-from superchunk.storage.file import FileBytes, remove_file, storage_error
+from superchunk.storage.file import FileBytes, remove_file
 from superchunk.storage.loading import check_fingerprint, parse_frame
-from superchunk.storage.locks import CANNOT_LOCK, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
+from superchunk.storage.pins import is_pinned
 
 if TYPE_CHECKING:
     from superchunk.storage.loading import Loaded
 
-__all__ = ["KeptIndex", "is_pinned", "load_index", "pin", "stored_ids", "unpin"]
+__all__ = ["KeptIndex", "load_index", "stored_ids"]
 
 _SLAB = 65536
 
@@ -57,52 +56,6 @@ def stored_ids(loaded: Loaded) -> set[int]:
     return idents
 
 
-def pin(file: FileBytes) -> None:
-    """Tell writers to leave what an index file names; it must be asked afterwards whether it is the present one.
-
-    Where the file system cannot lock, nothing is told.
-
-    Raises
-    ------
-    StorageError
-        The system refuses.
-
-    """
-    _lock(file, LOCK_SH)
-
-
-def unpin(file: FileBytes) -> None:
-    """Take back what `pin` said."""
-    _lock(file, LOCK_UN)
-
-
-def is_pinned(file: FileBytes) -> bool:
-    """Return whether a snapshot goes by an index file; if not, none begins before `unpin` or closing.
-
-    Raises
-    ------
-    StorageError
-        The system refuses.
-
-    """
-    try:
-        flock(file.read_fd, LOCK_EX | LOCK_NB)
-    except OSError as error:
-        if error.errno in {errno.EAGAIN, errno.EACCES}:
-            return True
-        if error.errno not in CANNOT_LOCK:
-            raise storage_error(error, file.path) from error
-    return False
-
-
-def _lock(file: FileBytes, operation: int) -> None:
-    try:
-        flock(file.read_fd, operation)
-    except OSError as error:
-        if error.errno not in CANNOT_LOCK:
-            raise storage_error(error, file.path) from error
-
-
 class KeptIndex:
     """An index file under another name than the present one's.
 
@@ -110,17 +63,20 @@ class KeptIndex:
     ----------
     path
         Its path.
+    within
+        The open directory that it is in, if that may have lost its name.
 
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, within: FileBytes | None = None) -> None:
         self.path = path
+        self._within = within
         self._file: FileBytes | None = None
 
     def _opened(self) -> FileBytes | None:
         if self._file is None:
             try:
-                self._file = FileBytes.open(self.path, follow=False)
+                self._file = FileBytes.open(self.path, follow=False, within=self._within)
             except (OSError, SuperchunkError):
                 return None
         return self._file

@@ -24,13 +24,15 @@ _FLAGS: Final = (
 )
 
 
-def read_range(source: tuple[int, int, int] | tuple[str, int, int], length: int) -> bytes:
+def read_range(
+    source: tuple[int, int, int] | tuple[str, int, int] | tuple[tuple[int, str], int, int], length: int
+) -> bytes:
     """Return the first bytes of a source that is in a file.
 
     Parameters
     ----------
     source
-        ``(fd, offset, limit)`` or ``(path, offset, limit)``.
+        ``(fd, offset, limit)``, ``(path, offset, limit)``, or ``((folder, path), offset, limit)``.
     length
         How many, in bytes. Fewer come only where the file ends.
 
@@ -41,10 +43,14 @@ def read_range(source: tuple[int, int, int] | tuple[str, int, int], length: int)
 
     """
     file, offset, _ = source
+    folder = None
+    if isinstance(file, tuple):
+        folder, file = file
     try:
         if isinstance(file, int):
             return _read(file, offset, length)
-        descriptor = os.open(file, _FLAGS)
+        name = file if folder is None else os.path.basename(file)  # noqa: PTH119 - a str all the way
+        descriptor = os.open(name, _FLAGS, dir_fd=folder)
         try:
             return _read(descriptor, offset, length)
         finally:

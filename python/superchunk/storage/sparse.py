@@ -50,9 +50,10 @@ from superchunk.storage.folder import (
     take_name,
 )
 from superchunk.storage.followed_folder import absolute, read_present, settled_frame
-from superchunk.storage.kept import unpin
 from superchunk.storage.loading import PROBE_LEN
 from superchunk.storage.locks import leads_to, separate
+from superchunk.storage.pins import unpin
+from superchunk.storage.strays import remove_strays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,7 +108,7 @@ class SparseState(ChunkFiles):
             file = FileBytes.create(joined(aside, INDEX_NAME))
             file.pwrite(raw, 0)
             file.close()
-            file, loaded = read_present(aside)
+            file, loaded = read_present(folder)
             state = cls(folder, file, loaded)
             state.path, state.unpublished = path, final
             state.sync_level, state.sealing = sync, seal
@@ -124,7 +125,9 @@ class SparseState(ChunkFiles):
         return state
 
     @classmethod
-    def opened(cls, path: str, *, private: bool = False, recover: bool = False) -> CommittedFrame:
+    def opened(
+        cls, path: str, *, private: bool = False, recover: bool = False, place: str | None = None
+    ) -> CommittedFrame:
         """Return the state of a frame, with one user more.
 
         Parameters
@@ -135,6 +138,8 @@ class SparseState(ChunkFiles):
             Not to be shared with others: it will stay as it is.
         recover
             Take the settled state if the present one is damaged.
+        place
+            The name that the directory has while another one is about to take its own.
 
         Raises
         ------
@@ -149,7 +154,7 @@ class SparseState(ChunkFiles):
 
         """
         final = absolute(path)
-        folder = FileBytes(final, open_folder(final))
+        folder = FileBytes(final, open_folder(place or final))
         try:
             key = (*folder.identity(), 0)
             state = None if private else registry.find(key)
@@ -173,12 +178,14 @@ class SparseState(ChunkFiles):
     @classmethod
     def _loaded(cls, folder: FileBytes, *, private: bool, recover: bool) -> CommittedFrame:
         try:
-            file, loaded = read_present(folder.path, pinned=private)
+            file, loaded = read_present(folder, pinned=private)
         except NewerFormatError:
             raise
         except (FormatError, FileNotFoundError) as error:
+            if isinstance(error, FileNotFoundError) and not leads_to(folder.path, folder.read_fd):
+                raise  # it was replaced meanwhile, and is being removed
             damage = error if isinstance(error, FormatError) else _no_index()
-            settled = settled_frame(folder.path)
+            settled = settled_frame(folder)
             if settled is None:
                 raise damage from error
             file, loaded = settled
@@ -367,7 +374,8 @@ class SparseState(ChunkFiles):
         refuse_if_written(name, self.path)
         if os.path.lexists(name) and self.sync_level != "never":
             self._sync()
-        take_name(self.folder.path, name)
+        if take_name(self.folder.path, name):
+            remove_strays(name)
         self.folder.path = name
         self.file.path = joined(name, INDEX_NAME)
         for kept in [*self._pins, *([self._settled] if self._settled else [])]:
@@ -391,6 +399,7 @@ class SparseState(ChunkFiles):
 
         """
         self.commit(sync=True)
+        remove_strays(self.folder.path)
         listing = list_folder(self.folder.path)
         if self.sync_level == "never" and self._settled is not None:
             self._sync()

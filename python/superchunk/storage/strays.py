@@ -1,11 +1,13 @@
-"""Files that a writer leaves aside when it is killed before it could give them their name.
+"""Frames beside another one that are not it: what killed writers left, and what snapshots needed.
 
 ::
 
-    .<name of the frame>.<12 hex digits>.new
+    .<name of the frame>.<12 hex digits>.new     a whole or partial frame that was to get the name
+    .<name of the frame>.<12 hex digits>.old     a frame that had the name
+    .<name of the frame>.<12 hex digits>.kept    the same, a directory that snapshots go by, or went by
 
-They are whole or partial frames that nobody refers to. A writer locks its own as long as it lives; so what
-is not locked, and not from a moment ago, can go. Knows nothing about what is in a frame.
+A writer locks its new frame as long as it lives; so what is not locked, and not from a moment ago, can go. What
+had the name can go while something else has it. Knows nothing about what is in a frame.
 
 Source: docs/format/cframe.md, "Commits".
 """
@@ -21,6 +23,7 @@ from typing import Final
 
 from superchunk.exceptions import SuperchunkError
 from superchunk.storage.file import FileBytes, remove_file
+from superchunk.storage.folder import give_up, is_folder, open_folder, remove_frame_folder
 from superchunk.storage.locks import WriterLock
 
 __all__ = ["aside_of", "remove_strays"]
@@ -37,9 +40,9 @@ def aside_of(path: str) -> str:
 
 
 def remove_strays(path: str) -> None:
-    """Remove what killed writers of the frame file `path` left; what cannot be removed stays."""
+    """Remove what killed writers of the frame `path`, which is there, left; what cannot be removed stays."""
     folder, base = os.path.split(path)
-    wanted = re.compile(re.escape(f".{base[:_MAX_BASE]}.") + r"[0-9a-f]{12}\.new")
+    wanted = re.compile(re.escape(f".{base[:_MAX_BASE]}.") + r"[0-9a-f]{12}\.(?:new|old|kept)")
     try:
         names = [name for name in os.listdir(folder or os.curdir) if wanted.fullmatch(name)]  # noqa: PTH208 - a str
     except OSError:
@@ -50,12 +53,15 @@ def remove_strays(path: str) -> None:
 
 
 def _remove_if_stray(path: str) -> None:
-    file = FileBytes.open(path)
+    if not path.endswith(".new"):
+        give_up(path)
+        return
+    file = FileBytes(path, open_folder(path)) if is_folder(path) else FileBytes.open(path, follow=False)
     lock = WriterLock()
     try:
         if time.time() - file.size_and_time()[1] > _MIN_AGE:
             lock.acquire(file.read_fd, path)
-            remove_file(path)
+            remove_frame_folder(path) if is_folder(path) else remove_file(path)
     finally:
         lock.release()
         file.close()
