@@ -22,7 +22,7 @@ from superchunk import _engine
 from superchunk.exceptions import FormatError, TruncatedError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import Index, located
-from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint
+from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk.frame.metalayers import read_metalayers
 from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
 from superchunk.storage.base import FrameSettings
@@ -173,11 +173,30 @@ def parse_frame(
 def _judged(loaded: Loaded) -> Loaded:
     """Return `loaded` after comparing its fingerprint, if it has one and that is cheap."""
     if loaded.trailer.fingerprint_type != FINGERPRINT_TYPE:
+        _check_type(loaded)
         return loaded
     if loaded.index_len + loaded.trailer_len > _CHECK_AT_ONCE:
         return replace(loaded, sealed=None)
     check_fingerprint(loaded)
     return replace(loaded, sealed=True)
+
+
+def _check_type(loaded: Loaded) -> None:
+    """Refuse a trailer with room for a commit record and without the fingerprint that goes with it.
+
+    Who changes a frame without knowing of both drops both.
+    """
+    header_len = loaded.header.header_len
+    if loaded.record is None:
+        spare = loaded.trailer_len - len(Trailer(vlmeta=loaded.trailer.vlmeta).to_bytes())
+        if spare != record_len(header_len):
+            return
+    raise FormatError(
+        "fingerprint type of a trailer with a commit record",
+        at=loaded.header.frame_len - FINGERPRINT_LEN - 1,
+        expected=FINGERPRINT_TYPE,
+        found=loaded.trailer.fingerprint_type,
+    )
 
 
 def check_fingerprint(loaded: Loaded) -> None:
