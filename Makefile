@@ -16,8 +16,10 @@ BUILT := $(VENV)/.built
 RUST := Cargo.toml Cargo.lock $(shell find engine bindings -name '*.rs' -o -name Cargo.toml -o -name build.rs)
 # Processes that run the Python tests.
 WORKERS ?= 2
+# States that the crash laboratory tries when it is run by hand.
+STATES ?= 1000000
 
-.PHONY: help demo test test-rust test-python check bench fuzz docs build format clean
+.PHONY: help demo test test-rust test-python check bench lab fuzz docs build format clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-8s %s\n' "$$verb" "$$does"; done
@@ -36,8 +38,12 @@ test-python: $(BUILT)
 check: ## everything that CI runs: formats, lints, types, docs, tests
 	.ci/run
 
-bench: $(BUILT) ## the benchmark matrix, against the package blosc2
+bench: $(BUILT) ## the benchmarks, against the package blosc2: speed of chunks, price of safety
 	$(BIN)/python benchmarks/matrix.py --rounds 7 --seconds 0.2
+	$(BIN)/python benchmarks/durability.py
+
+lab: $(BUILT) ## the crash laboratory, STATES=1000000 states
+	$(BIN)/python -m superchunk.testing.crashlab --states $(STATES)
 
 fuzz: $(BUILT) ## every fuzz target, a minute each
 	PYTHON=$(abspath $(BIN))/python fuzz/run

@@ -148,14 +148,16 @@ def follow(name: str, folder: str, count: int) -> Figures:
     return {"microseconds": 1e6 * (time.perf_counter() - start) / count}
 
 
-def verify(name: str, folder: str, megabytes: int) -> Figures:
+def verify(name: str, folder: str, megabytes: int, *, chunksize: int = 10**6) -> Figures:
     """Verify a frame, and read the same file, from the page cache."""
     b = package(name)
     rng = random.Random(6)
     path = f"{folder}/verify"
-    with b.SChunk(chunksize=10**6, urlpath=path, mode="w", cparams={"typesize": 4, "nthreads": 2}) as s:
+    with b.SChunk(chunksize=chunksize, urlpath=path, mode="w", cparams={"typesize": 4, "nthreads": 2}) as s:
         for _ in range(megabytes):
-            s.append_data(rng.randbytes(10**6))
+            content = rng.randbytes(10**6)
+            for at in range(0, 10**6, chunksize):
+                s.append_data(content[at : at + chunksize])
     buffer = bytearray(2**20)
     reads, checks = [], []
     for _ in range(7):
@@ -188,6 +190,7 @@ JOBS: dict[str, Callable[[str, str, int], Figures | None]] = {
     "seals": sealed,
     "follow": follow,
     "verify": verify,
+    "verify small": lambda name, folder, size: verify(name, folder, size, chunksize=4000),
 }
 
 
@@ -224,7 +227,8 @@ def measured(folder: str, *, quick: bool) -> list[dict[str, Any]]:
         ("open 10,000,000 chunks, read an item", "huge", 10_000_000 // small, PACKAGES),
         ("seals, 1 MB chunks, LZ4 level 1", "seals", 60 // small, ("superchunk",)),
         ("following, each call", "follow", 100_000, ("superchunk",)),
-        ("verify, from the page cache", "verify", 512 // small, ("superchunk",)),
+        ("verify, 1 MB chunks, page cache", "verify", 512 // small, ("superchunk",)),
+        ("verify, 4 KB chunks, page cache", "verify small", 512 // small, ("superchunk",)),
     ]
     figures = []
     made = False
@@ -233,7 +237,9 @@ def measured(folder: str, *, quick: bool) -> list[dict[str, Any]]:
             run("make huge", "superchunk", folder, size)
             made = True
         for name in packages:
-            rounds = [run(job, name, folder, size) for _ in range(1 if job in ("seals", "verify") else 3)]
+            rounds = [
+                run(job, name, folder, size) for _ in range(1 if job in ("seals", "verify", "verify small") else 3)
+            ]
             row: dict[str, Any] = {"row": title, "package": name, "size": size}
             row.update({key: statistics.median(one[key] for one in rounds) for key in rounds[0]})
             figures.append(row)

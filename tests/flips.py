@@ -28,9 +28,11 @@ class Range:
     names: frozenset[str]
 
 
-def live_ranges(raw: bytes) -> list[Range]:
-    """Return what the bytes of a sound frame are for; what is missing is dead."""
-    loaded = parse_frame(lambda n, at: raw[at : at + n], len(raw), lambda at, limit: raw[at : at + limit])
+def live_ranges(raw: bytes, *, sparse: bool = False) -> list[Range]:
+    """Return what the bytes of a sound frame, or of a sparse one's index file, are for; what is missing is dead."""
+    loaded = parse_frame(
+        lambda n, at: raw[at : at + n], len(raw), lambda at, limit: raw[at : at + limit], sparse=sparse
+    )
     header = loaded.header
     ranges = []
 
@@ -47,12 +49,12 @@ def live_ranges(raw: bytes) -> list[Range]:
     add(at, header.header_len - at, "header")
     for number in range(len(loaded.index)):
         entry = loaded.index[number]
-        if entry >= 0:
+        if entry >= 0 and not sparse:
             start = header.header_len + entry
             add(start, _engine.describe(raw[start:]).cbytes + SEAL_LEN, f"chunk {number}")
     trailer_at = header.frame_len - loaded.trailer_len
     if header.nbytes:
-        add(header.header_len + header.cbytes, loaded.index_len, "index chunk")
+        add(header.header_len + (0 if sparse else header.cbytes), loaded.index_len, "index chunk")
     record_at = header.frame_len - TAIL_LEN - record_len(header.header_len)
     add(trailer_at, record_at - trailer_at, "trailer")
     add(record_at, record_len(header.header_len), "commit record")

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from superchunk.testing.crashlab import Tally
     from superchunk.testing.crashlab.disk import Op
 
-STATES = 200_000
+STATES = 100_000
 
 
 def told(tallies: Sequence[Tally]) -> str:
@@ -57,6 +57,7 @@ def told(tallies: Sequence[Tally]) -> str:
 # Frames.
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("workload", SHORT, ids=lambda workload: workload.name)
 def test_short_workload_survives_every_crash(workload: Workload, tmp_path: Path) -> None:
     tallies = examine(workload, str(tmp_path), Random(1), most=100, exhaustive=3000)
@@ -64,6 +65,7 @@ def test_short_workload_survives_every_crash(workload: Workload, tmp_path: Path)
     assert tallies["kill"].outcomes["present"] == tallies["kill"].tried
 
 
+@pytest.mark.timeout(600)
 def test_drawn_workloads_survive_crashes(tmp_path: Path) -> None:
     report = run(STATES, 0, str(tmp_path))
     print(report)  # noqa: T201 - the number of states tried is asked for
@@ -117,6 +119,7 @@ class Crashes(RuleBasedStateMachine):
             pytest.fail(f"{workload}\n{broken}")
 
 
+@pytest.mark.timeout(600)
 def test_any_steps_survive_crashes(tmp_path: Path) -> None:
     Crashes.root = tmp_path
     # The steps of a failure are made fewer by `shrunk`, which knows that each is a recipe of its own.

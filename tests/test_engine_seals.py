@@ -7,6 +7,7 @@ import os
 import struct
 import threading
 import time
+from array import array
 from typing import TYPE_CHECKING
 
 import pytest
@@ -259,3 +260,56 @@ def test_threads_agree(tmp_path: Path) -> None:
     assert {status for status, _ in one} == {SEALED, NOT_SEALED, DIFFERS, UNREADABLE, BEYOND}
     for nthreads in (0, 2, 7, 1000):
         assert _engine.check_seals(sources, nthreads) == one
+
+
+# ---- chunks in a row ----
+
+
+def test_a_run_says_what_is_said_of_each_chunk(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    content, entries = bytearray(b"front"), array("q")
+    for n in range(60):
+        data, cbytes = sealed(n * 9001 % 70_001)
+        kept = [data, data[:cbytes], data[:-1] + bytes([data[-1] ^ 1]), data[:20], data[: cbytes - 1]][n % 5]
+        entries.append(len(content) - 5)
+        content += kept
+    path.write_bytes(content)
+    room = len(content) - 5
+    with path.open("rb") as file:
+        fd = file.fileno()
+        ends = [*entries[1:], room]
+        each = [(fd, 5 + entry, end - entry) for entry, end in zip(entries, ends, strict=True)]
+        found = _engine.check_seals(each)
+        assert {status for status, _ in found} == {SEALED, NOT_SEALED, DIFFERS, UNREADABLE, BEYOND}
+        for nthreads in (0, 1, 2, 7):
+            statuses, cbytes_, nbytes = _engine.check_run(fd, 5, entries, room, nthreads)
+            assert list(zip(statuses, memoryview(cbytes_).cast("I"), strict=True)) == found
+            readable = [n for n, (status, _) in enumerate(found) if status < UNREADABLE]
+            sizes = _engine.sizes([each[n] for n in readable])
+            assert [memoryview(nbytes).cast("I")[n] for n in readable] == [size for size, _ in sizes]
+        # From bytes that are not aligned.
+        shifted = memoryview(b"x" + entries.tobytes())[1:]
+        assert _engine.check_run(fd, 5, shifted, room)[0] == statuses
+        assert _engine.check_run(fd, 5, b"", 0) == (b"", b"", b"")
+
+
+@pytest.mark.parametrize("entries", [[5, 3], [5, 5], [-1, 5], [0, 101], [-(2**63)], [2**63 - 1]])
+def test_a_run_ascends_within_its_room(tmp_path: Path, entries: list[int]) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(bytes(100))
+    with path.open("rb") as file:
+        with pytest.raises(ValueError, match="entries"):
+            _engine.check_run(file.fileno(), 0, array("q", entries), 100)
+        with pytest.raises(ValueError, match="entries"):
+            _engine.check_run(file.fileno(), 0, bytes(9), 100)
+
+
+def test_a_closed_descriptor_is_no_damage_of_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(bytes(100))
+    with path.open("rb") as file:
+        fd = os.dup(file.fileno())
+    os.close(fd)
+    with pytest.raises(StorageError) as caught:
+        _engine.check_run(fd, 0, array("q", [0, 50]), 100)
+    assert caught.value.errno == errno.EBADF

@@ -319,36 +319,3 @@ def test_any_bytes_behind_a_frame_marker(tmp_path: Path, noise: bytes) -> None:
         superchunk.repair(path, output)
     except SuperchunkError:
         assert not output.exists()
-
-
-def sparse_frame(folder: Path) -> list[bytes]:
-    """Write a directory with python-blosc2; return the chunks' contents."""
-    blosc2 = pytest.importorskip("blosc2", reason="it writes directories")
-    s = blosc2.SChunk(4 * ITEMS, urlpath=str(folder), mode="w", contiguous=False, cparams={"typesize": 4})
-    for n in range(6):
-        s.append_data(np.frombuffer(data(n), np.int32))
-    return [s.decompress_chunk(n) for n in range(6)]
-
-
-def test_a_directory_with_a_missing_chunk(path: Path) -> None:
-    wanted = sparse_frame(path)
-    (path / "00000002.chunk").unlink()
-    report = repaired(path)
-    assert [report.class_of(n) for n in range(6)] == ["whole", "whole", "lost", "whole", "whole", "whole"]
-    got = chunks_of(str(report.output))
-    assert got[:2] + got[3:] == wanted[:2] + wanted[3:]
-    with pytest.raises(ArgumentError):
-        superchunk.repair(path, in_place=True)
-
-
-def test_a_directory_without_its_index(path: Path) -> None:
-    wanted = sparse_frame(path)
-    index = path / "chunks.b2frame"
-    index.write_bytes(index.read_bytes()[:100])
-    report = repaired(path)
-    assert report.chunks == {"whole": 0, "doubtful": 6, "lost": 0}
-    assert chunks_of(str(report.output)) == wanted
-    index.unlink()
-    again = superchunk.repair(path, path.with_suffix(".again"))
-    assert again.chunks == report.chunks
-    assert chunks_of(str(again.output)) == wanted

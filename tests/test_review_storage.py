@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +16,13 @@ from other_process import Other
 
 import superchunk
 from superchunk import SChunk
-from superchunk.exceptions import LockedError, StorageError
+from superchunk.exceptions import LockedError, StorageError, SuperchunkError
 from superchunk.storage import file as storage_file
 from superchunk.storage.file import System
+from superchunk.storage.transfer import transfer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -212,3 +217,173 @@ def test_a_signal_handler_may_flush_in_the_middle_of_a_change(
     with superchunk.open(path) as again:
         assert again[:] == content
     assert superchunk.verify(path).status == "sound"
+
+
+_COMPACTING = """
+import os, superchunk
+s = superchunk.open({path!r}, "a")
+for turn in range({turns}):
+    for i in range(3):
+        s.update_chunk(i, superchunk.compress2(bytes([i]) * 390 + os.urandom(10)))
+    s.compact()
+"""
+
+
+@pytest.fixture
+def _hasty() -> Iterator[None]:
+    """Let threads take turns after some instructions."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_hasty")
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["thread", "process"])
+@KINDS
+def test_threads_read_what_is_compacted(tmp_path: Path, *, contiguous: bool, elsewhere: bool) -> None:
+    path = os.fspath(tmp_path / "frame")
+    with SChunk(chunksize=400, urlpath=path, contiguous=contiguous, mode="w") as frame:
+        for number in range(20):
+            frame.append_data(bytes([number]) * 390 + os.urandom(10))
+    wrong: list[object] = []
+    ended = threading.Event()
+
+    def read(reader: SChunk) -> None:
+        while not ended.is_set():
+            for number in range(20):
+                try:
+                    if reader.decompress_chunk(number)[:390] != bytes([number]) * 390:  # type: ignore[index]
+                        wrong.append(number)
+                    if reader[400 * number : 400 * number + 8] != bytes([number]) * 8:
+                        wrong.append(number)
+                except SuperchunkError as error:
+                    wrong.append(error)
+
+    code = _COMPACTING.format(path=path, turns=150)
+    with superchunk.open(path, "r") as reader, ThreadPoolExecutor(3) as pool:
+        for _ in range(3):
+            pool.submit(read, reader)
+        try:
+            if elsewhere:
+                subprocess.run([sys.executable, "-c", code], check=True)
+            else:
+                exec(code, {})  # noqa: S102 - the very same
+        finally:
+            ended.set()
+    assert not wrong
+
+
+def test_a_copy_is_of_one_state_while_others_write(tmp_path: Path) -> None:
+    path = os.fspath(tmp_path / "frame")
+    frame = SChunk(chunksize=400, urlpath=path, mode="w")
+    for _ in range(1200):
+        frame.append_data(os.urandom(400))
+    frame.flush()
+    content = frame[:]
+    done: list[bool] = []
+
+    def change() -> None:
+        frame.delete_chunk(0)
+        frame.compact()
+        done.append(True)
+
+    with superchunk.open(path, "r") as reader:
+        store = reader._handle.opened()
+        target = SChunk(chunksize=400)
+        thread = threading.Thread(target=change)
+
+        def progress(_done: int, _all: int) -> None:
+            if not thread.is_alive() and not done:
+                thread.start()
+                thread.join(0.2)
+
+        transfer(store, target._handle.opened(), progress)
+        thread.join()
+        assert target[:] == content
+        assert reader[:] == content[400:]
+    frame.close()
+
+
+class _Stopped(System):
+    """Is interrupted right after one of its calls has done its work."""
+
+    left = -1
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+    def pwrite(self, fd: int, buffers: Sequence[Buffer], at: int) -> None:
+        """Write, and perhaps be interrupted."""
+        super().pwrite(fd, buffers, at)
+        self._count()
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename, and perhaps be interrupted."""
+        super().rename(old, new)
+        self._count()
+
+
+@pytest.mark.parametrize("waiting", [0, 2])
+@pytest.mark.parametrize("calls", range(1, 5))
+@KINDS
+def test_an_interrupt_after_a_call_has_worked_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, waiting: int, *, contiguous: bool
+) -> None:
+    path = tmp_path / "frame"
+    stopped = _Stopped()
+    monkeypatch.setattr(storage_file, "system", stopped)
+    frame = _filled(path, contiguous=contiguous)
+    frame.flush()
+    for number in range(waiting):
+        frame.append_data(bytes([number + 1]) * _CHUNK)
+    before = frame[:]
+    new = os.urandom(_CHUNK)
+    stopped.left = calls
+    with suppress(KeyboardInterrupt), frame.transaction():
+        frame.append_data(new)
+    stopped.left = -1
+    content = frame[:]
+    assert content in (before, before + new)
+    frame.append_data(b"x" * _CHUNK)
+    frame.close()
+    with superchunk.open(path) as again:
+        assert again[:] == content + b"x" * _CHUNK
+    assert superchunk.verify(path).status == "sound"
+
+
+@pytest.mark.parametrize("calls", range(1, 4))
+@KINDS
+def test_what_waits_survives_an_interrupted_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, *, contiguous: bool
+) -> None:
+    path = tmp_path / "frame"
+    stopped = _Stopped()
+    monkeypatch.setattr(storage_file, "system", stopped)
+    frame = SChunk(chunksize=440, urlpath=os.fspath(path), contiguous=contiguous, mode="w")
+    frame.append_data(os.urandom(440))
+    frame.flush()
+    content = frame[:]
+    for _ in range(3):
+        content += (new := os.urandom(440))
+        frame.append_data(new)
+    stopped.left = calls
+    with suppress(KeyboardInterrupt):
+        frame.vlmeta["k"] = 1
+    stopped.left = -1
+    frame.append_data(b"x" * 440)
+    frame.close()
+    with superchunk.open(path) as again:
+        assert again[:] == content + b"x" * 440
+
+
+@KINDS
+def test_many_commits_do_not_hold_descriptors(tmp_path: Path, *, contiguous: bool) -> None:
+    with _filled(tmp_path / "frame", 1, contiguous=contiguous) as frame:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for number in range(100):
+            frame.vlmeta["n"] = number
+            frame.compact()
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 70

@@ -28,5 +28,5 @@ mod _engine {
     #[pymodule_export]
     use super::read::{decompress, read, read_vlblocks};
     #[pymodule_export]
-    use super::seal::{check_seals, hash64, hash128, probe_changed, seal, sync_filesystem};
+    use super::seal::{check_run, check_seals, hash64, hash128, probe_changed, seal, sync_filesystem};
 }

@@ -1,5 +1,6 @@
 //! Seals, hashes, and what files are asked beyond their bytes.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use superchunk_engine::seal as engine;
@@ -53,6 +54,35 @@ pub(crate) fn check_seals(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>, nthrea
     let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
     let verdicts = py.detach(|| engine::check_all(&places, nthreads)).map_err(|failure| explain(py, None, &failure))?;
     Ok(verdicts.into_iter().map(|verdict| (verdict.status as u8, verdict.cbytes)).collect())
+}
+
+/// Compare the chunks of one file with their seals: status, cbytes and nbytes of each, native integers.
+#[pyfunction]
+#[pyo3(signature = (fd, base, entries, room, nthreads=1))]
+pub(crate) fn check_run<'py>(
+    py: Python<'py>,
+    fd: i32,
+    base: u64,
+    entries: &Bound<'py, PyAny>,
+    room: u64,
+    nthreads: usize,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let file = borrow_file(fd)?;
+    let entries = Buffer::get(entries)?;
+    let (entries, rest) = entries.bytes().as_chunks();
+    if !rest.is_empty() {
+        return Err(PyValueError::new_err(format!("entries: expected 8 bytes each, got {} more", rest.len())));
+    }
+    let checked = py.detach(|| {
+        let entries: Vec<i64> = entries.iter().map(|&entry| i64::from_ne_bytes(entry)).collect();
+        let verdicts = engine::check_run(&file, base, &entries, room, nthreads)?;
+        let statuses: Vec<u8> = verdicts.iter().map(|verdict| verdict.status as u8).collect();
+        let cbytes: Vec<u8> = verdicts.iter().flat_map(|verdict| verdict.cbytes.to_ne_bytes()).collect();
+        let nbytes: Vec<u8> = verdicts.iter().flat_map(|verdict| verdict.nbytes.to_ne_bytes()).collect();
+        Ok([statuses, cbytes, nbytes])
+    });
+    let [statuses, cbytes, nbytes] = checked.map_err(|failure| explain(py, None, &failure))?;
+    Ok((PyBytes::new(py, &statuses), PyBytes::new(py, &cbytes), PyBytes::new(py, &nbytes)))
 }
 
 /// Return whether the bytes at `at` are others than `probe`, or the open file has lost its name.

@@ -228,10 +228,7 @@ mod tests {
                 Err(Error::NotAFile { path: PathBuf::from("elsewhere/inner"), found: "a directory" })
             );
             std::fs::remove_file(&file).unwrap();
-            assert_eq!(
-                open_in(&parent, &elsewhere).map(drop),
-                Err(Error::Open { path: elsewhere.clone(), errno: 2 })
-            );
+            assert_eq!(open_in(&parent, &elsewhere).map(drop), Err(Error::Open { path: elsewhere.clone(), errno: 2 }));
             let odd = PathBuf::from("a\0b");
             assert!(open_in(&parent, &odd).is_err());
             assert_eq!(open(&odd).map(drop), Err(Error::Open { path: odd.clone(), errno: EINVAL }));

@@ -53,6 +53,13 @@ pub struct Verdict {
     pub status: Status,
     /// Bytes of the chunk as its header says, 0 where that cannot be told.
     pub cbytes: u32,
+    /// Bytes of its content as its header says, 0 where that cannot be told.
+    pub nbytes: u32,
+}
+
+impl Verdict {
+    /// Of a chunk whose header cannot be read.
+    const UNREADABLE: Self = Self { status: Status::Unreadable, cbytes: 0, nbytes: 0 };
 }
 
 thread_local! {
@@ -146,7 +153,7 @@ fn seal_of(hash: u64) -> [u8; SEAL_LENGTH] {
 ///
 /// The first failure that says nothing about a chunk: no descriptors or memory left, no permission.
 pub fn check_all(places: &[Place<'_>], nthreads: usize) -> Result<Vec<Verdict>, ReadError> {
-    let mut verdicts = vec![Verdict { status: Status::Unreadable, cbytes: 0 }; places.len()];
+    let mut verdicts = vec![Verdict::UNREADABLE; places.len()];
     let most = places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.available()));
     let named = places.iter().any(Place::is_path);
     let nthreads = match nthreads.max(1) {
@@ -165,7 +172,7 @@ pub fn check_all(places: &[Place<'_>], nthreads: usize) -> Result<Vec<Verdict>, 
 fn check(place: &Place<'_>) -> Result<Verdict> {
     let opened = match place.open() {
         Ok(opened) => opened,
-        Err(error) => return unreadable(error, 0),
+        Err(error) => return unreadable(error, Verdict::UNREADABLE),
     };
     let source = opened.source();
     let mut first = [0; EXTENDED_HEADER_LENGTH];
@@ -173,28 +180,28 @@ fn check(place: &Place<'_>) -> Result<Verdict> {
         Ok(got) => Header::parse(&first[..got], u64::MAX),
         Err(error) => Err(error),
     };
-    let cbytes = match header {
-        Ok(header) => header.cbytes,
-        Err(error) => return unreadable(error, 0),
+    let (cbytes, nbytes) = match header {
+        Ok(header) => (header.cbytes, header.nbytes),
+        Err(error) => return unreadable(error, Verdict::UNREADABLE),
     };
     let status = match source {
         Source::Bytes(bytes) => check_bytes(bytes, cbytes as usize),
         Source::File { .. } => match check_file(source, cbytes) {
             Ok(status) => status,
-            Err(error) => return unreadable(error, cbytes),
+            Err(error) => return unreadable(error, Verdict { status: Status::Unreadable, cbytes, nbytes }),
         },
     };
-    Ok(Verdict { status, cbytes })
+    Ok(Verdict { status, cbytes, nbytes })
 }
 
 /// Tell a failure that is the chunk's from one of this process or system, which must not pass as damage.
-fn unreadable(error: Error, cbytes: u32) -> Result<Verdict> {
+fn unreadable(error: Error, verdict: Verdict) -> Result<Verdict> {
     let of_the_chunk = match &error {
         Error::Field { .. } | Error::Truncated { .. } | Error::NotAFile { .. } => true,
         Error::Open { errno, .. } | Error::Io { errno, .. } => is_of_the_file(*errno),
         _ => false,
     };
-    if of_the_chunk { Ok(Verdict { status: Status::Unreadable, cbytes }) } else { Err(error) }
+    if of_the_chunk { Ok(verdict) } else { Err(error) }
 }
 
 /// Whether an error number says that the file, and not this process, is in a bad state.
@@ -257,6 +264,10 @@ fn check_large(source: Source<'_>, length: u64) -> Result<Status> {
         Err(error) => Err(error),
     }
 }
+
+mod run;
+
+pub use run::check_run;
 
 #[cfg(test)]
 mod tests;

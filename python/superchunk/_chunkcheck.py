@@ -1,7 +1,8 @@
 """Comparing all chunks of a frame with their seals, some thousand at a time.
 
-The engine hashes, in parallel; Python sees lists of numbers, and single chunks only if
-something is wrong with them. An index may be hostile: chunks that overlap are not
+The engine hashes, in parallel; Python sees arrays of numbers, and single chunks only if
+something is wrong with them. Chunks that lie in a row are read and checked together; others,
+and those that something is wrong with, as sources of their own. An index may be hostile: chunks that overlap are not
 hashed again and again, and nothing is kept but five bytes for each chunk.
 
 Source: docs/format/integrity.md, "What a reader concludes"; docs/format/cframe.md,
@@ -11,9 +12,8 @@ Source: docs/format/integrity.md, "What a reader concludes"; docs/format/cframe.
 from __future__ import annotations
 
 import operator
-import os
 from array import array
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -27,12 +27,13 @@ from superchunk.frame.integrity import SEAL_LEN, SEAL_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from superchunk._anatomy import Bytes
-    from superchunk._engine import Source
+    from numpy.typing import NDArray
+
+    from superchunk._chunkplaces import ChunkPlaces
     from superchunk._report import PartStatus
     from superchunk.frame.index import Index
 
-__all__ = ["MOST_LISTED", "ChunkCheck", "ChunkPlaces", "FilePlaces", "FolderPlaces"]
+__all__ = ["MOST_LISTED", "ChunkCheck"]
 
 MOST_LISTED: Final = 1000
 """Chunks of which a report says what is wrong with them."""
@@ -40,6 +41,9 @@ MOST_LISTED: Final = 1000
 _CHUNK_MIN: Final = 32
 _CBYTES_AT: Final = 12
 _SLAB_BYTES: Final = 64 * 2**20
+_SLAB: Final = 64 * 1024
+_PART: Final = 4096
+_ROW_PART: Final = 256
 _SEARCHED: Final = 16 * 2**20
 _SPECIAL, _SOUND, _UNSEALED, _DAMAGED, _DOUBT = range(5)
 _NAMES: Final[dict[int, PartStatus]] = {
@@ -50,83 +54,6 @@ _NAMES: Final[dict[int, PartStatus]] = {
 }
 # What `_engine.check_seals` answers.
 _FITS, _NONE, _DIFFERS, _HEADER, _BEYOND = range(5)
-
-
-class ChunkPlaces(Protocol):
-    """From entries to sources."""
-
-    apart: bool
-    """Whether chunks stand in files of their own."""
-    most: int
-    """The largest entry."""
-    room: int
-    """Bytes of all chunks together, about."""
-
-    def source(self, entry: int, limit: int | None) -> Source:
-        """Return where the chunk with `entry` is, of at most `limit` bytes."""
-        ...
-
-    def read(self, entry: int, nbytes: int) -> bytes:
-        """Return the first bytes of a chunk and of what follows it."""
-        ...
-
-    def position(self, entry: int) -> int:
-        """Return what a report calls the chunk's position."""
-        ...
-
-
-class FilePlaces:
-    """The chunks of a contiguous frame."""
-
-    apart = False
-
-    def __init__(self, place: Bytes, header_len: int, room: int) -> None:
-        """Take where the frame is, and the bytes of its header and its data section."""
-        self._source, self._read, self._base = place.source, place.read, header_len
-        self.room, self.most = room, room - _CHUNK_MIN
-
-    def source(self, entry: int, limit: int | None) -> Source:
-        """Return where the chunk with `entry` is."""
-        room = self.room - entry
-        return self._source(self._base + entry, room if limit is None else min(limit, room))
-
-    def read(self, entry: int, nbytes: int) -> bytes:
-        """Return the first bytes of a chunk and of what follows it."""
-        return self._read(min(nbytes, self.room - entry), self._base + entry)
-
-    def position(self, entry: int) -> int:
-        """Return the chunk's first byte, counted from the frame's."""
-        return self._base + entry
-
-
-class FolderPlaces:
-    """The chunks of a sparse frame, one file each."""
-
-    apart = True
-    most = 2**32 - 1
-
-    def __init__(self, folder: str) -> None:
-        """Take the directory."""
-        self._folder = folder
-        with os.scandir(folder) as names:
-            self.room = sum(name.stat(follow_symlinks=False).st_size for name in names if name.name.endswith(".chunk"))
-
-    def source(self, entry: int, limit: int | None) -> Source:
-        """Return where the chunk with `entry` is."""
-        del limit
-        return (f"{self._folder}/{entry:08X}.chunk", 0, 2**63 - 1)
-
-    def read(self, entry: int, nbytes: int) -> bytes:
-        """Return the first bytes of the chunk's file."""
-        fd = os.open(f"{self._folder}/{entry:08X}.chunk", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.pread(fd, nbytes, 0)
-        finally:
-            os.close(fd)
-
-    def position(self, entry: int) -> int:
-        """Return the number of the chunk's file."""
-        return entry
 
 
 class ChunkCheck:
@@ -202,10 +129,10 @@ class ChunkCheck:
         if repeated is not None and (repeated < 0 or nchunks > 1):
             self._all_the_same(repeated, nchunks)
             return
-        step = max(min(_SLAB_BYTES * nchunks // max(self._places.room, 1), 4096), 16)
+        step = max(min(_SLAB_BYTES * nchunks // max(self._places.room, 1), _PART if self._places.apart else _SLAB), 16)
         for start in range(0, nchunks, step):
             try:
-                entries = self._index.slice(start, min(start + step, nchunks)).tolist()
+                entries = self._index.slice(start, min(start + step, nchunks))
             except SuperchunkError as error:
                 self._index_is_bad(str(error), nchunks - start)
                 return
@@ -219,6 +146,11 @@ class ChunkCheck:
             self.index_problem = f"the chunks hold {self._total} bytes, and the header says {self._nbytes}"
         if not self._ordered:
             self._find_overlaps()
+
+    @property
+    def room(self) -> int:
+        """Bytes of all chunks together, and of what stands between them."""
+        return self._places.room
 
     def by_name(self) -> dict[str, int]:
         """Return how many chunks have which status."""
@@ -243,13 +175,67 @@ class ChunkCheck:
             return
         self.counts[_SPECIAL] = nchunks
 
-    def _slab(self, start: int, entries: list[int]) -> None:
-        numbers: Sequence[int] = range(start, start + len(entries))
-        if min(entries) < 0 or max(entries) > self._places.most:
-            numbers, entries = self._without_specials(start, entries)
-            if not entries:
-                return
-        found = self._compare(entries)
+    def _slab(self, start: int, entries: array[int]) -> None:
+        """Check the chunks of some entries."""
+        if self._in_a_row(start, np.frombuffer(entries, dtype=np.int64)):
+            return
+        for at in range(0, len(entries), _PART):
+            part = entries[at : at + _PART].tolist()
+            numbers: Sequence[int] = range(start + at, start + at + len(part))
+            if min(part) < 0 or max(part) > self._places.most:
+                numbers, part = self._without_specials(start + at, part)
+            if part:
+                self._each(numbers, part, self._ask(part))
+
+    def _in_a_row(self, start: int, entries: NDArray[np.int64]) -> bool:
+        """Check chunks that follow each other in one file; return False if these do not."""
+        numbers = np.arange(start, start + len(entries))
+        special = entries < 0
+        if special.any():
+            if not _all_special(entries[special]):
+                return False
+            numbers, entries = numbers[~special], entries[~special]
+        if not len(entries) or entries[-1] > self._places.most or not (entries[:-1] < entries[1:]).all():
+            return False
+        found = self._places.check_run(entries, self._nthreads)
+        if found is None:
+            return False
+        self.counts[_SPECIAL] += len(special) - len(entries)
+        statuses = np.frombuffer(found[0], dtype=np.uint8)
+        cbytes, nbytes = (np.frombuffer(one, dtype=np.uint32) for one in found[1:])
+        good = statuses == _FITS
+        if self._decode:
+            good[:] = False
+        elif self._chunksize:
+            good &= nbytes == self._chunksize
+            last = len(self._index) - 1
+            if numbers[-1] == last:
+                good[-1] = statuses[-1] == _FITS and int(nbytes[-1]) == self._nbytes - last * self._chunksize
+        step = len(entries) if good.all() else _ROW_PART
+        for at in range(0, len(entries), step):
+            part = slice(at, at + step)
+            if good[part].all():
+                self._all_sound(entries[part], cbytes[part], nbytes[part])
+            else:
+                answers = list(zip(statuses[part].tolist(), cbytes[part].tolist(), strict=True))
+                self._each(numbers[part].tolist(), entries[part].tolist(), answers)
+        return True
+
+    def _all_sound(self, entries: NDArray[np.int64], cbytes: NDArray[np.uint32], nbytes: NDArray[np.uint32]) -> None:
+        """Take note of chunks in a row that are all as they should be."""
+        stored = int(cbytes.sum(dtype=np.int64))
+        self._done += stored
+        self.stored += stored + SEAL_LEN * len(entries)
+        self._total += int(nbytes.sum(dtype=np.int64))
+        self._lengths.frombytes(cbytes.tobytes())
+        self._statuses += bytes((_SOUND,)) * len(entries)
+        self.counts[_SOUND] += len(entries)
+        self._ordered = self._ordered and int(entries[0]) >= self._end
+        self._end = int(entries[-1]) + int(cbytes[-1])
+
+    def _each(self, numbers: Sequence[int], entries: list[int], found: list[tuple[int, int]]) -> None:
+        """Judge chunks of which the engine has said `found`."""
+        found = self._with_all_room(entries, found)
         statuses = [status for status, _ in found]
         lengths = [cbytes for _, cbytes in found]
         if statuses.count(_FITS) == len(statuses):
@@ -269,20 +255,22 @@ class ChunkCheck:
         self._ordered = self._ordered and entries[0] >= self._end and all(map(operator.le, ends, entries[1:]))
         self._end = ends[-1]
 
-    def _compare(self, entries: list[int]) -> list[tuple[int, int]]:
+    def _ask(self, entries: list[int]) -> list[tuple[int, int]]:
         """Return what the engine says of the chunks' seals."""
         source = self._places.source
         if self._places.apart:
-            found = _engine.check_seals([source(entry, None) for entry in entries], self._nthreads)
-            self._done += sum(cbytes for _, cbytes in found)
+            return _engine.check_seals([source(entry, None) for entry in entries], self._nthreads)
+        return _engine.check_seals(list(map(source, entries, self._limits(entries))), self._nthreads)
+
+    def _with_all_room(self, entries: list[int], found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return `found`, after another look at chunks that do not end before the next one."""
+        self._done += sum(cbytes for status, cbytes in found if status < _HEADER)
+        if self._places.apart:
             return found
-        limits = self._limits(entries)
-        found = _engine.check_seals(list(map(source, entries, limits)), self._nthreads)
-        self._done += sum(cbytes for _, cbytes in found)
-        for n, (status, cbytes) in enumerate(found):
+        for n, (status, _) in enumerate(found):
             if status >= _HEADER and self._done <= 4 * self._places.room:
-                found[n] = again = _engine.check_seals([source(entries[n], None)])[0]
-                self._done += max(again[1] - cbytes, 0)
+                found[n] = again = _engine.check_seals([self._places.source(entries[n], None)])[0]
+                self._done += again[1] if again[0] < _HEADER else 0
         return found
 
     def _without_specials(self, start: int, entries: list[int]) -> tuple[list[int], list[int]]:
@@ -322,7 +310,8 @@ class ChunkCheck:
         if status == _FITS:
             state = _SOUND
         elif status == _HEADER:
-            state, reason = _DAMAGED, "its header breaks the format, or there are no bytes to read"
+            why = self._places.problem(entry)
+            state, reason = _DAMAGED, why or "its header breaks the format, or there are no bytes to read"
         elif status == _BEYOND:
             state, reason = _DAMAGED, f"its header says {cbytes} bytes, which reach beyond the data"
         elif status == _DIFFERS and self._sealed:
@@ -423,4 +412,15 @@ class ChunkCheck:
 
     def _report(self, number: int, entry: int, state: int, reason: str) -> ChunkReport:
         position = self._places.position(entry) if entry >= 0 else ENTRY_LEN * number
-        return ChunkReport(nchunk=number, status=_NAMES[state], position=position, reason=reason)
+        file = self._places.file(entry) if 0 <= entry <= self._places.most else ""
+        return ChunkReport(nchunk=number, status=_NAMES[state], position=position, reason=reason, file=file)
+
+
+def _all_special(entries: NDArray[np.int64]) -> bool:
+    """Return whether negative entries all stand for a special value."""
+    try:
+        for code in np.unique(entries >> 56).tolist():
+            special_kind(code << 56, 0)
+    except FormatError:
+        return False
+    return True

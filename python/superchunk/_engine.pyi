@@ -10,7 +10,7 @@ change meanwhile.
 
 A file that cannot be opened is a StorageError with errno and filename, a missing
 one a MissingFileError, which is a FileNotFoundError as well. `nrequest` of an error of
-`read` and `check_seals` is the number of the source that it belongs to.
+`read`, `check_seals` and `check_run` is the number of the source or chunk that it belongs to.
 """
 
 from collections.abc import Callable, Sequence
@@ -165,6 +165,16 @@ def check_seals(sources: Sequence[Source], nthreads: int = 1) -> list[tuple[int,
     cannot be read, its file missing included, and 4 for a chunk that reaches beyond its
     `limit` or file. A seal beyond `limit` is no seal. Failures that are not the chunk's, such as
     a permission, are raised. Takes 256 KB for each thread.
+    """
+
+def check_run(fd: int, base: int, entries: Buffer, room: int, nthreads: int = 1) -> tuple[bytes, bytes, bytes]:
+    """Compare many chunks of one open file with their seals: status, cbytes and nbytes of each.
+
+    The chunks begin at `base` plus each of `entries`, 64-bit integers of this machine that
+    ascend from 0 or more to `room` at most, or ValueError. Each may reach to the next one, the
+    last to `room`. Status (8 bits) and cbytes (32 bits, as this machine writes them) are what
+    `check_seals` says of these bytes, nbytes (32 bits) is what the header says, 0 if that breaks the
+    format. Many small chunks come with one read. Takes 256 KB for each thread.
     """
 
 def probe_changed(fd: int, at: int, probe: bytes, folder: tuple[int, str] | None = None) -> bool:

@@ -168,13 +168,7 @@ def open_handle(
     if offset < 0:
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
-    place = find_name(path)
-    if place is not None and not os.path.lexists(place):
-        place = find_name(path)  # it has got its name back, or lost it for good
-    if place is None or not os.path.exists(place):  # noqa: PTH110  (a str all the way)
-        msg = f"{path}: no such file"
-        raise FileNotFoundError(msg)
-    contiguous = not is_folder(place)
+    contiguous = not is_folder(_place(path))
     if not contiguous and mmap_mode is not None:
         msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
         raise ArgumentError(msg)
@@ -185,6 +179,8 @@ def open_handle(
     if effective != "r" and (how.get("snapshot") or how.get("recover")):
         msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
         raise ArgumentError(msg)
+    if mmap_mode == "c":
+        how["snapshot"] = True  # what is kept in memory goes with the state that was found
     store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
     if mmap_mode == "c":
         store = MemoryStore.over(store)
@@ -200,6 +196,24 @@ def open_handle(
         verify=verify,
         compact_above=compact_above,
     )
+
+
+def _place(path: str) -> str:
+    """Return where the frame of the name `path` is.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+
+    """
+    place = find_name(path)
+    if place is not None and not os.path.lexists(place):
+        place = find_name(path)  # it has got its name back, or lost it for good
+    if place is None or not os.path.exists(place):  # noqa: PTH110  (a str all the way)
+        msg = f"{path}: no such file"
+        raise FileNotFoundError(msg)
+    return place
 
 
 def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOptions]) -> ChunkStore:

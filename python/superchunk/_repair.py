@@ -16,29 +16,36 @@ import errno
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from superchunk import _engine
 from superchunk._chunks import chunk_bytes
+from superchunk._index_file import bytes_of_file
+from superchunk._repair_folder import plan_folder
 from superchunk._repair_plan import make_plan
-from superchunk._verify import SPARSE_INDEX, bytes_of_buffer, bytes_of_file, verify
+from superchunk._report import place_of
+from superchunk._verify import verify
 from superchunk.exceptions import ArgumentError, StorageError
 from superchunk.params import local_path
 from superchunk.storage.changes import repeated_chunk
 from superchunk.storage.file import FileBytes
+from superchunk.storage.folder import find_name, is_folder
 from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from superchunk._repair_plan import ChunkClass, Piece, Plan
+    from superchunk._pieces import ChunkClass, Piece
+    from superchunk._repair_plan import Plan
 
 __all__ = ["RepairReport", "RepairedChunk", "repair"]
 
 _UNINIT: Final = 4
 _ZERO: Final = 1
 _BATCH: Final = 8 * 2**20
+_BATCH_NCHUNKS: Final = 2048
 _MOST_LISTED: Final = 1000
 _MOST_VLMETA: Final = 16
 _SHOWN: Final = 20
@@ -55,9 +62,16 @@ class RepairedChunk:
     status: ChunkClass
     """``doubtful`` or ``lost``."""
     position: int
-    """Where it stood in the damaged frame, or should have."""
+    """Where it stood in the damaged frame, or should have; of a sparse one the number of its file."""
     reason: str
     """Why."""
+    file: str = ""
+    """In a sparse frame the name of its file."""
+
+    @property
+    def place(self) -> str:
+        """Where it was, in words."""
+        return place_of(self.position, self.file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +124,7 @@ class RepairReport:
         counts = ", ".join(f"{count:,} {status}" for status, count in self.chunks.items() if count)
         yield f"  chunks: {self.nchunks:,}{f' ({counts})' if counts else ''}"
         for chunk in self.listed[:_SHOWN]:
-            yield f"  chunk {chunk.nchunk}, at byte {chunk.position}: {chunk.status}, {chunk.reason}"
+            yield f"  chunk {chunk.nchunk}, {chunk.place}: {chunk.status}, {chunk.reason}"
         if len(self.listed) > _SHOWN:
             yield f"  ... and {len(self.listed) - _SHOWN} more"
 
@@ -119,6 +133,8 @@ def repair(
     urlpath: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
     *,
+    offset: int = 0,
+    contiguous: bool | None = None,
     in_place: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> RepairReport:
@@ -126,17 +142,23 @@ def repair(
 
     Works on frames of any writer, as far as their bytes allow; the report says for every
     chunk of the result whether it is whole, doubtful or lost. A frame that is not damaged is
-    left alone. The result is one contiguous file.
+    left alone. The result is of the same kind, one file or a directory, unless asked otherwise,
+    and every chunk in it has a seal: who wants to know which ones were doubtful keeps the report.
 
     Parameters
     ----------
     urlpath
         The damaged frame: a file, or the directory of a sparse frame.
     output
-        The new file, which must not exist; None: ``NAME.repaired.SUFFIX`` beside the
+        The new frame, which must not exist; None: ``NAME.repaired.SUFFIX`` beside the
         old one.
+    offset
+        The damaged frame's first byte in its file.
+    contiguous
+        The new frame is one file, or else a directory; None: as the damaged one.
     in_place
-        Let the new frame take the damaged file's name. What was damaged is gone then.
+        Let the new frame, once it is complete, take the damaged one's name. What was damaged is
+        gone then.
     progress
         Called with the number of chunks written and that of all.
 
@@ -152,29 +174,34 @@ def repair(
     FormatError
         Nothing of a frame was found there.
     ArgumentError
-        `output` and `in_place` are both given, or a directory in place.
+        `output` and `in_place` are both given, or `offset` in place or for a directory.
+    LockedError
+        Another process is writing the frame that is to be replaced.
     StorageError
         `output` exists, or the system refuses; then nothing has changed.
 
     """
     path = local_path(urlpath) or ""
-    folder = path if os.path.isdir(path) else None  # noqa: PTH112 - a str all the way
-    if in_place and (output is not None or folder is not None):
-        raise ArgumentError(f"{path}: in_place goes with one file, and without output")
+    there = find_name(path, mend=in_place) or path
+    folder = there if is_folder(there) else None
+    if in_place and (output is not None or offset):
+        raise ArgumentError(f"{path}: in_place goes without output and offset")
+    if offset < 0 or (offset and folder is not None):
+        raise ArgumentError(f"{path}: offset: expected 0, or more within a file, got {offset}")
+    contiguous = folder is None if contiguous is None else contiguous
     target = path if in_place else os.fspath(output) if output is not None else _beside(path)
     if not in_place and os.path.lexists(target):
         raise StorageError(errno.EEXIST, "exists already, and is not replaced", target)
-    index = path if folder is None else os.path.join(folder, SPARSE_INDEX)  # noqa: PTH118 - the same
-    if folder is not None and not os.path.lexists(index):
-        plan = make_plan(bytes_of_buffer(memoryview(b""))._replace(sparse=True), folder)
-        _write(plan, target, progress)
-        return _report(plan, path, target)
-    if not _damaged(path):
+    if not _damaged(path, offset):
         return RepairReport(path=path, output=None, status="nothing to do", notes=("the frame is not damaged",))
-    file = FileBytes.open(index)
+    if folder is not None:
+        plan = plan_folder(folder, progress)
+        _write(plan, target, progress, contiguous=contiguous)
+        return _report(plan, path, target)
+    file = FileBytes.open(there)
     try:
-        plan = make_plan(bytes_of_file(file, 0, sparse=folder is not None), folder)
-        _write(plan, target, progress)
+        plan = make_plan(bytes_of_file(file, offset), None, progress)
+        _write(plan, target, progress, contiguous=contiguous)
     finally:
         file.close()
     return _report(plan, path, target)
@@ -186,20 +213,20 @@ def _beside(path: str) -> str:
     return str(given.with_name(f"{given.stem}.repaired{given.suffix}"))
 
 
-def _damaged(path: str) -> bool:
+def _damaged(path: str, offset: int) -> bool:
     """Return whether there is anything to repair; without seals, chunks have to be decoded."""
-    report = verify(path)
+    report = verify(path, offset=offset)
     if report.status == "not sealed":
-        report = verify(path, decode=True)
+        report = verify(path, offset=offset, decode=True)
     return report.status == "damaged"
 
 
-def _write(plan: Plan, target: str, progress: Callable[[int, int], object] | None) -> None:
+def _write(plan: Plan, target: str, progress: Callable[[int, int], object] | None, *, contiguous: bool) -> None:
     """Write the frame that is planned; nothing has the name until all is written."""
     chunksize = plan.chunksize
-    if chunksize > 0 and any(piece.nbytes != chunksize for piece in plan.pieces[:-1]):
+    if chunksize > 0 and any(piece.nbytes != chunksize for piece in islice(plan.pieces, max(len(plan.pieces) - 1, 0))):
         chunksize = 0
-    store = FrameStore.create(target, plan.settings, chunksize, plan.meta, publish=False)
+    store = FrameStore.create(target, plan.settings, chunksize, plan.meta, publish=False, contiguous=contiguous)
     try:
         with store.batch():
             if plan.fill is not None:
@@ -225,7 +252,7 @@ def _batches(plan: Plan, *, variable: bool) -> Iterator[tuple[int, list[bytes]]]
         chunk = _chunk_of(plan, piece, variable=variable)
         held.append(chunk)
         size += len(chunk)
-        if size >= _BATCH or number == len(plan.pieces):
+        if size >= _BATCH or len(held) >= _BATCH_NCHUNKS or number == len(plan.pieces):
             yield number, held
             held, size = [], 0
 
@@ -249,7 +276,9 @@ def _report(plan: Plan, path: str, target: str) -> RepairReport:
     for number, piece in enumerate(plan.pieces):
         if piece.grade != "whole" and len(listed) < _MOST_LISTED:
             listed.append(
-                RepairedChunk(nchunk=number, status=piece.grade, position=piece.position, reason=piece.reason)
+                RepairedChunk(
+                    nchunk=number, status=piece.grade, position=piece.position, reason=piece.reason, file=piece.file
+                )
             )
     nchunks = len(plan.pieces)
     if plan.fill is not None:

@@ -9,15 +9,17 @@ Source: docs/format/integrity.md, "Recovery".
 
 from __future__ import annotations
 
-import os
-import re
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from superchunk import _engine
 from superchunk._anatomy import examine, vlmeta_problem
-from superchunk._chunkcheck import FilePlaces, FolderPlaces
+from superchunk._chunkplaces import FilePlaces, FolderPlaces
+from superchunk._pieces import Piece, Pieces
 from superchunk._walk import Budget, find_vlmeta, is_whole, walk
 from superchunk.exceptions import FormatError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN
@@ -28,44 +30,35 @@ from superchunk.storage.loading import settings_of
 from superchunk.storage.recovery import commits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence, Sequence
 
     from superchunk._anatomy import Anatomy, Bytes
-    from superchunk._chunkcheck import ChunkPlaces
-    from superchunk._engine import Source
+    from superchunk._chunkplaces import ChunkPlaces
     from superchunk._walk import FoundChunk
     from superchunk.frame.index import Index
 
-__all__ = ["ChunkClass", "Piece", "Plan", "make_plan"]
+__all__ = [
+    "MIN_HEADER_LEN",
+    "UNSEALED_REASON",
+    "Classifier",
+    "Plan",
+    "fits",
+    "infer",
+    "is_array",
+    "make_plan",
+]
 
-ChunkClass = Literal["whole", "doubtful", "lost"]
-"""What became of a chunk."""
+MIN_HEADER_LEN: Final = FIXED_LEN + 10
+"""Bytes of a header without fixed metalayers."""
+UNSEALED_REASON: Final = "it decodes, but has no seal, although the frame has some"
+"""Why a chunk without a seal is doubtful."""
 
-_MIN_HEADER_LEN: Final = FIXED_LEN + 10
 _SLAB: Final = 4096
 _MOST_SPECIAL: Final = 10_000_000
 _MOST_COMMITS: Final = 64
-_CHUNK_NAME: Final = re.compile(r"([0-9A-F]{8})\.chunk")
 _ARRAYS: Final = ("b2nd", "caterva")
 # What `_engine.check_seals` answers.
 _FITS, _NO_SEAL, _OTHER_SEAL = range(3)
-
-
-class Piece(NamedTuple):
-    """One chunk of the result."""
-
-    source: Source | None
-    """Its bytes; None for a special or a lost one."""
-    special: int
-    """Its special value if it has no bytes, else 0."""
-    nbytes: int
-    """Its uncompressed bytes, -1 if that is not known."""
-    grade: ChunkClass
-    """What became of it."""
-    position: int
-    """Where it stands, or should."""
-    reason: str
-    """Why it is doubtful or lost; empty for a whole one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,26 +69,53 @@ class Plan:
     chunksize: int
     meta: dict[str, bytes]
     vlmeta: dict[str, bytes]
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: MutableSequence[Piece] = field(default_factory=Pieces)
     notes: list[str] = field(default_factory=list)
     """What was used, and what is lost besides chunks."""
     fill: tuple[int, int] | None = None
     """Special value and bytes, if that is all there is."""
+    header_len: int = 0
+    """Bytes of the header, 0 if there is none."""
+    sealed: bool = False
+    """Whether the frame has a fingerprint."""
+    proven: bool = False
+    """Whether header, index and trailer are as they were written."""
+    without_index: bool = False
+    """Whether no index could be read, so that there are no chunks yet; of a sparse frame."""
 
 
-class _Classifier:
+class Classifier:
     """From entries to pieces."""
 
     def __init__(
-        self, place: Bytes, places: ChunkPlaces, chunksize: int, last: tuple[int, int], budget: Budget
+        self,
+        places: ChunkPlaces,
+        chunksize: int,
+        last: tuple[int, int],
+        budget: Budget,
+        shared: Collection[int] | None = None,
     ) -> None:
-        """Take where chunks are; `last` is number and size of the last one where sizes are fixed."""
-        self._place, self._places, self._budget = place, places, budget
+        """Take where chunks are.
+
+        Parameters
+        ----------
+        places
+            From entries to sources.
+        chunksize, last
+            Bytes of a chunk, and number and size of the last one; 0 if sizes vary.
+        budget
+            What may be done.
+        shared
+            The entries that there are more than once; None: unknown.
+
+        """
+        self._shared = shared
+        self._places, self._budget = places, budget
         self._chunksize, self._last = chunksize, last
         self._known: dict[int, int] = {}
         self.sealed = 0
         """How many chunks have a seal that fits."""
-        self.unsealed: list[int] = []
+        self.unsealed = array("q")
         """Those that have none."""
 
     def expected(self, number: int) -> int:
@@ -109,7 +129,9 @@ class _Classifier:
         nbytes = self.expected(number)
         if entry < 0:
             try:
-                return Piece(None, special_kind(entry, number), nbytes, "whole" if nbytes >= 0 else "lost", entry, "")
+                return Piece(
+                    None, special_kind(entry, number), nbytes, "whole" if nbytes >= 0 else "lost", entry, "", ""
+                )
             except FormatError as error:
                 return self._lost(nbytes, -1, str(error))
         if entry in self._known:
@@ -117,39 +139,37 @@ class _Classifier:
         if entry > self._places.most:
             return self._lost(nbytes, entry, "its index entry leads beyond the data")
         found = self._stored(number, entry, nbytes)
-        if found.grade != "lost":
+        if found.grade != "lost" and (self._shared is None or entry in self._shared):
             self._known[entry] = number
         return found
 
     def _stored(self, number: int, entry: int, nbytes: int) -> Piece:
         """Return what becomes of a chunk with bytes of its own."""
-        position = self._places.position(entry)
+        position, file = self._places.position(entry), self._places.file(entry)
         source = self._places.source(entry, None)
         try:
             info = _engine.describe(source)
             status = _engine.check_seals([source])[0][0]
         except SuperchunkError as error:
-            return self._lost(nbytes, position, str(error))
+            return self._lost(nbytes, position, self._places.problem(entry) or str(error), file)
         if nbytes >= 0 and info.nbytes != nbytes:
-            return self._lost(nbytes, position, f"what is there holds {info.nbytes} bytes instead of {nbytes}")
-        whole = self._budget.take(info.cbytes) and self._is_whole(source, info, status)
+            return self._lost(nbytes, position, f"what is there holds {info.nbytes} bytes instead of {nbytes}", file)
+        whole = self._budget.take(info.cbytes) and is_whole(source, info, status, self._budget)
+        if whole is None and status == _OTHER_SEAL and self._places.apart:
+            whole = False  # in a file of its own no seal is stale
         if whole is False:
-            return self._lost(nbytes, position, "its bytes are damaged")
+            return self._lost(nbytes, position, "its bytes are damaged", file)
         self.sealed += status == _FITS
         if status == _NO_SEAL:
             self.unsealed.append(number)
         if status == _OTHER_SEAL or whole is None:
             reason = "it cannot be decoded here" if whole is None else "it decodes, but its seal is of other bytes"
-            return Piece(source, 0, info.nbytes, "doubtful", position, reason)
-        return Piece(source, 0, info.nbytes, "whole", position, "")
-
-    def _is_whole(self, source: Source, info: _engine.ChunkInfo, status: int) -> bool | None:
-        there = self._place._replace(source=lambda _at, _limit: source)
-        return is_whole(there, 0, info, status, self._budget)
+            return Piece(source, 0, info.nbytes, "doubtful", position, reason, file)
+        return Piece(source, 0, info.nbytes, "whole", position, "", file)
 
     @staticmethod
-    def _lost(nbytes: int, position: int, reason: str) -> Piece:
-        return Piece(None, 0, nbytes, "lost", position, reason)
+    def _lost(nbytes: int, position: int, reason: str, file: str = "") -> Piece:
+        return Piece(None, 0, nbytes, "lost", position, reason, file)
 
 
 def make_plan(place: Bytes, folder: str | None, progress: Callable[[int, int], object] | None = None) -> Plan:
@@ -167,7 +187,7 @@ def make_plan(place: Bytes, folder: str | None, progress: Callable[[int, int], o
     Raises
     ------
     FormatError
-        Nothing of a frame was found.
+        Nothing of a frame was found in a file.
     StorageError
         It cannot be read.
 
@@ -175,6 +195,7 @@ def make_plan(place: Bytes, folder: str | None, progress: Callable[[int, int], o
     found = examine(place)
     budget = Budget.of(place.size if folder is None else FolderPlaces(folder).room)
     plan = _metadata(place, found)
+    plan.sealed, plan.proven = found.fingerprinted, found.proven
     header, index = found.header, found.index
     sound_index = header is not None and index is not None
     if header is not None and index is not None:
@@ -185,9 +206,10 @@ def make_plan(place: Bytes, folder: str | None, progress: Callable[[int, int], o
             return plan
         sound_index = _by_index(plan, found, place, folder, budget, progress) and not found.index_is_old
     if folder is not None:
-        if index is None:
-            _by_names(plan, place, folder, budget)
-    elif _must_walk(plan, found, complete=sound_index):
+        plan.without_index = header is None or (index is None and header.nbytes > 0)
+        _settle(plan)
+        return plan
+    if _must_walk(plan, found, complete=sound_index):
         _by_walking(plan, found, place, budget)
     if not plan.pieces and header is None:
         raise FormatError("frame", at=0, expected="a header, a commit record, or chunks", found="none of them")
@@ -212,6 +234,7 @@ def _metadata(place: Bytes, found: Anatomy) -> Plan:
         meta={name: raw[at : at + length] for name, (at, length) in found.layers.items()},
         vlmeta=vlmeta or {},
         notes=notes,
+        header_len=header.header_len,
     )
 
 
@@ -250,7 +273,7 @@ def _by_index(
     if nchunks > max(_MOST_SPECIAL, place.size // 32):
         raise FormatError("number of chunks", at=0x1E, expected=f"at most {_MOST_SPECIAL}", found=nchunks)
     last = (nchunks - 1, header.nbytes - (nchunks - 1) * header.chunksize)
-    classifier = _Classifier(place, places, header.chunksize, last, budget)
+    classifier = Classifier(places, header.chunksize, last, budget, _shared(index))
     complete = True
     try:
         for number, entry in _entries(index):
@@ -262,9 +285,17 @@ def _by_index(
         complete = False
     if classifier.sealed or found.fingerprinted:
         for number in classifier.unsealed:
-            reason = "it decodes, but has no seal, although the frame has some"
-            plan.pieces[number] = plan.pieces[number]._replace(grade="doubtful", reason=reason)
+            plan.pieces[number] = plan.pieces[number]._replace(grade="doubtful", reason=UNSEALED_REASON)
     return complete
+
+
+def _shared(index: Index) -> set[int] | None:
+    """Return the entries that an index has more than once; None if not all can be read."""
+    try:
+        entries = np.sort(np.frombuffer(index.slice(0, len(index)), dtype=np.int64))
+    except SuperchunkError:
+        return None
+    return set(entries[1:][entries[1:] == entries[:-1]].tolist())
 
 
 def _entries(index: Index) -> Iterator[tuple[int, int]]:
@@ -279,24 +310,13 @@ def _must_walk(plan: Plan, found: Anatomy, *, complete: bool) -> bool:
     return not complete or (not found.proven and any(piece.grade == "lost" for piece in plan.pieces))
 
 
-def _by_names(plan: Plan, place: Bytes, folder: str, budget: Budget) -> None:
-    """Add the chunks of a directory, in the order of their names."""
-    plan.notes.append("the names of the chunk files")
-    matches = (_CHUNK_NAME.fullmatch(name) for name in sorted(os.listdir(folder)))  # noqa: PTH208 - a str
-    numbers = [int(match[1], 16) for match in matches if match is not None]
-    classifier = _Classifier(place, FolderPlaces(folder), 0, (0, 0), budget)
-    pieces = (classifier.piece(number, entry) for number, entry in enumerate(numbers))
-    reason = "its place is a guess, from the name of its file"
-    plan.pieces = [piece._replace(grade="doubtful", reason=reason) for piece in pieces if piece.grade != "lost"]
-
-
 def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget) -> None:
     """Add the chunks that are found without the index."""
     header = found.header
-    start = _MIN_HEADER_LEN if header is None else header.header_len
+    start = MIN_HEADER_LEN if header is None else header.header_len
     met = walk(place, start, budget, exact=header is not None)
     if header is None:
-        _infer(plan, place, met.chunks, met.base)
+        infer(plan, place, [chunk.info for chunk in met.chunks], met.base)
     if not plan.pieces and met.indexes:
         plan.notes.append("an index chunk found in the file")
         entries = met.indexes[-1]
@@ -305,7 +325,7 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget) -> Non
         return
     plan.notes.append("chunks as they stand in the file")
     taken = {piece.position for piece in plan.pieces if piece.source is not None}
-    extras = [chunk for chunk in met.chunks if chunk.position not in taken and _fits(plan, chunk)]
+    extras = [chunk for chunk in met.chunks if chunk.position not in taken and fits(plan, chunk.info)]
     others_sealed = any(chunk.sealed for chunk in met.chunks)
 
     def guess(chunk: FoundChunk) -> Piece:
@@ -327,7 +347,7 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget) -> Non
     if lost and len(lost) == len(new):
         for number, chunk in zip(lost, new, strict=True):
             plan.pieces[number] = guess(chunk)
-    elif not any(name in plan.meta for name in _ARRAYS):  # an array has as many chunks as its shape says
+    elif not is_array(plan):  # an array has as many chunks as its shape says
         plan.pieces += [guess(chunk) for chunk in (extras if guessing else new)]
 
 
@@ -360,12 +380,12 @@ def _fill_from(
 def _named(plan: Plan, place: Bytes, entry: int, by_place: dict[int, FoundChunk]) -> Piece:
     """Return what an index chunk that was found says of a chunk."""
     if entry < 0:
-        return Piece(None, special_kind(entry, 0), plan.chunksize or -1, "whole", entry, "")
+        return Piece(None, special_kind(entry, 0), plan.chunksize or -1, "whole", entry, "", "")
     chunk = by_place[entry]
     source = place.source(chunk.position, chunk.info.cbytes)
     if not chunk.sealed and any(other.sealed for other in by_place.values()):
-        return Piece(source, 0, chunk.info.nbytes, "doubtful", chunk.position, "it has no seal, although others have")
-    return Piece(source, 0, chunk.info.nbytes, "whole", chunk.position, "")
+        return Piece(source, 0, chunk.info.nbytes, "doubtful", chunk.position, UNSEALED_REASON, "")
+    return Piece(source, 0, chunk.info.nbytes, "whole", chunk.position, "", "")
 
 
 def _guess(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> Piece:
@@ -373,19 +393,23 @@ def _guess(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> Piece:
     if others_sealed and not chunk.sealed:
         reason += "; so is its content, for it has no seal, and others have"
     source = place.source(chunk.position, chunk.info.cbytes)
-    return Piece(source, 0, chunk.info.nbytes, "doubtful", chunk.position, reason)
+    return Piece(source, 0, chunk.info.nbytes, "doubtful", chunk.position, reason, "")
 
 
-def _fits(plan: Plan, chunk: FoundChunk) -> bool:
+def is_array(plan: Plan) -> bool:
+    """Return whether the frame holds an array, which has as many chunks as its shape says."""
+    return any(name in plan.meta for name in _ARRAYS)
+
+
+def fits(plan: Plan, info: _engine.ChunkInfo) -> bool:
     """Return whether a chunk can be one of the frame's."""
-    if plan.chunksize > 0 and chunk.info.nbytes > plan.chunksize:
+    if plan.chunksize > 0 and info.nbytes > plan.chunksize:
         return False
-    return chunk.info.typesize in (plan.settings.typesize, 1) or plan.settings.typesize <= 1
+    return info.typesize in (plan.settings.typesize, 1) or plan.settings.typesize <= 1
 
 
-def _infer(plan: Plan, place: Bytes, chunks: Iterable[FoundChunk], base: int) -> None:
-    """Make settings from the chunks themselves, and from what is left of the header."""
-    infos = [chunk.info for chunk in chunks]
+def infer(plan: Plan, place: Bytes, infos: Sequence[_engine.ChunkInfo], base: int) -> None:
+    """Make settings from the chunks themselves, and from what is left of the header, at most `base` bytes."""
     if not infos:
         return
     plan.notes.append("typesize and chunksize from the chunks")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["ChunkReport", "PartReport", "PartStatus", "VerifyReport"]
+__all__ = ["ChunkReport", "PartReport", "PartStatus", "VerifyReport", "place_of"]
 
 PartStatus = Literal["sound", "not sealed", "changed", "in doubt", "damaged"]
 """What is known about a part."""
@@ -34,13 +34,19 @@ FrameStatus = Literal["sound", "not sealed", "damaged"]
 _SHOWN: Final = 20
 
 
+def place_of(position: int, file: str) -> str:
+    """Return in words where a chunk is."""
+    return f"in {file}" if file else f"at byte {position}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartReport:
     """One part of a frame that is not a chunk."""
 
     name: str
     """``header``, ``metalayer 'x'``, ``commit record``, ``index chunk``, ``trailer``,
-    ``vlmetalayer 'x'``, ``fingerprint``."""
+    ``vlmetalayer 'x'``, ``fingerprint``; of a sparse frame, whose parts are those of its
+    index file, also ``settled index``, which counts for nothing in the overall status."""
     status: PartStatus
     """What is known about it."""
     position: int
@@ -63,6 +69,13 @@ class ChunkReport:
     """Its first byte, counted from the frame's; in a sparse frame the number of its file."""
     reason: str
     """What is wrong."""
+    file: str = ""
+    """In a sparse frame the name of its file."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return place_of(self.position, self.file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +112,8 @@ class VerifyReport:
     frame_len: int = 0
     """Bytes of the frame."""
     dead_bytes: int = 0
-    """Bytes in it that nothing refers to; nobody looks at them."""
+    """Bytes in it that nothing refers to; nobody looks at them. In a sparse frame those of
+    chunk files that its index does not name, and what stands behind chunk and seal."""
     bytes_behind: int = 0
     """Bytes of the file behind the frame."""
     decoded: bool = False
@@ -130,7 +144,7 @@ class VerifyReport:
         yield f"  chunks: {self.nchunks:,}{f' ({counts})' if counts else ''}"
         listed = self.damaged_chunks + self.unsealed_chunks
         for chunk in listed[:_SHOWN]:
-            yield f"  chunk {chunk.nchunk} at byte {chunk.position}: {chunk.status}, {chunk.reason}"
+            yield f"  chunk {chunk.nchunk} {chunk.place}: {chunk.status}, {chunk.reason}"
         if len(listed) > _SHOWN:
             yield f"  ... and {len(listed) - _SHOWN} more"
         yield f"  dead bytes: {self.dead_bytes:,}; behind the frame: {self.bytes_behind:,}"

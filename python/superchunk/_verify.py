@@ -9,30 +9,31 @@ Source: docs/format/integrity.md.
 from __future__ import annotations
 
 import operator
-import os
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk._anatomy import Bytes, decode_in_pieces, examine
-from superchunk._chunkcheck import MOST_LISTED, ChunkCheck, FilePlaces, FolderPlaces
+from superchunk._chunkcheck import MOST_LISTED, ChunkCheck
+from superchunk._chunkplaces import FilePlaces, FolderPlaces
+from superchunk._index_file import bytes_of_file, chunk_files, opened_index, settled_part
 from superchunk._report import ChunkReport, PartReport, VerifyReport
 from superchunk.exceptions import FormatError
 from superchunk.frame.legacy import HEAD_LEN, is_legacy
 from superchunk.params import default_nthreads, local_path
 from superchunk.storage.file import FileBytes
+from superchunk.storage.folder import find_name, is_folder
 from superchunk.storage.legacy import open_legacy, read_legacy
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
     from superchunk._anatomy import Anatomy
-    from superchunk._chunkcheck import ChunkPlaces
+    from superchunk._chunkplaces import ChunkPlaces
     from superchunk._report import FrameStatus
 
-__all__ = ["bytes_of_buffer", "bytes_of_file", "verify"]
-
-SPARSE_INDEX: Final = "chunks.b2frame"
-"""The index file in the directory of a sparse frame."""
+__all__ = ["bytes_of_buffer", "verify"]
 
 
 def verify(
@@ -54,7 +55,7 @@ def verify(
     urlpath
         A file, the directory of a sparse frame, or a whole frame as bytes.
     offset
-        The frame's first byte.
+        The frame's first byte; 0 for a directory.
     decode
         Decode each chunk as well, some MiB at a time.
     nthreads
@@ -91,23 +92,19 @@ def verify(
         place = bytes_of_buffer(memoryview(urlpath).cast("B")[offset:])
         return _verify(place, "<bytes>", offset, None, decode=decode, nthreads=threads, progress=progress)
     path = local_path(urlpath) or ""
-    folder = path if os.path.isdir(path) else None  # noqa: PTH112 - a str all the way
-    file = FileBytes.open(path if folder is None else os.path.join(folder, SPARSE_INDEX))  # noqa: PTH118 - the same
+    there = find_name(path) or path
+    if is_folder(there):
+        if offset:
+            raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
+        with opened_index(there) as (place, problem):
+            report = _verify(place, path, 0, there, decode=decode, nthreads=threads, progress=progress)
+            return _with_folder(report, there, problem)
+    file = FileBytes.open(there)
     try:
-        place = bytes_of_file(file, offset, sparse=folder is not None)
-        return _verify(place, path, offset, folder, decode=decode, nthreads=threads, progress=progress)
+        place = bytes_of_file(file, offset)
+        return _verify(place, path, offset, None, decode=decode, nthreads=threads, progress=progress)
     finally:
         file.close()
-
-
-def bytes_of_file(file: FileBytes, start: int, *, sparse: bool = False) -> Bytes:
-    """Return the frame at byte `start` of a file."""
-    return Bytes(
-        lambda nbytes, at: file.pread(nbytes, start + at),
-        max(file.size() - start, 0),
-        lambda at, limit: (file.read_fd, start + at, limit),
-        sparse,
-    )
 
 
 def bytes_of_buffer(raw: memoryview) -> Bytes:
@@ -159,8 +156,10 @@ def _verify(
             _blame_index(found, check.index_problem)
     frame_len = 0 if header is None else header.frame_len
     dead = 0
-    if check is not None and folder is None and not found.index_is_old:
-        dead = max(frame_len - found.overhead - check.stored, 0)
+    if check is not None and not found.index_is_old:
+        # In a directory, the bytes of chunk files beyond what the index names.
+        held = check.room if folder is not None else frame_len - found.overhead
+        dead = max(held - check.stored, 0)
     return VerifyReport(
         path=path,
         offset=offset,
@@ -169,7 +168,7 @@ def _verify(
         parts=tuple(found.parts),
         nchunks=0 if index is None else len(index),
         chunks={} if check is None else check.by_name(),
-        damaged_chunks=() if check is None else tuple(check.damaged),
+        damaged_chunks=() if check is None else tuple(sorted(check.damaged, key=operator.attrgetter("nchunk"))),
         unsealed_chunks=() if check is None else tuple(check.unsealed),
         nbytes=0 if header is None else header.nbytes,
         frame_len=frame_len,
@@ -177,6 +176,21 @@ def _verify(
         bytes_behind=max(place.size - frame_len, 0) if header is not None else 0,
         decoded=decode,
     )
+
+
+def _with_folder(report: VerifyReport, folder: str, problem: str) -> VerifyReport:
+    """Return the report with what is in the directory besides the index file."""
+    parts = list(report.parts)
+    if problem:
+        parts = [PartReport(name="header", status="damaged", position=0, length=0, message=problem)]
+    if not report.chunks and report.status == "damaged":
+        room, count = FolderPlaces(folder).room, chunk_files(folder)
+        message = f"{count} of them, named by nothing that can be read; repair() goes by what there is"
+        parts.append(PartReport(name="chunk files", status="in doubt", position=0, length=room, message=message))
+    settled = settled_part(folder)
+    if settled is not None:
+        parts.append(settled)
+    return replace(report, parts=tuple(parts))
 
 
 def _legacy(place: Bytes, path: str, offset: int, *, decode: bool) -> VerifyReport:

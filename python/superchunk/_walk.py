@@ -30,7 +30,7 @@ from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
 
 if TYPE_CHECKING:
     from superchunk._anatomy import Bytes
-    from superchunk._engine import ChunkInfo
+    from superchunk._engine import ChunkInfo, Source
 
 __all__ = ["Budget", "FoundChunk", "Walk", "find_vlmeta", "is_whole", "walk"]
 
@@ -84,7 +84,7 @@ class Walk:
     """Where the first chunk begins, or where the header ends."""
 
 
-def is_whole(place: Bytes, position: int, info: ChunkInfo, status: int, budget: Budget) -> bool | None:
+def is_whole(source: Source, info: ChunkInfo, status: int, budget: Budget) -> bool | None:
     """Return whether a chunk is one, of which `check_seals` said `status`; None: who knows.
 
     It is, if its seal fits or if it decodes; only somebody with its codec can know that.
@@ -94,7 +94,7 @@ def is_whole(place: Bytes, position: int, info: ChunkInfo, status: int, budget: 
     if status > 2 or not budget.take(info.nbytes):  # noqa: PLR2004 - no seal, or another one's
         return False
     try:
-        decode_in_pieces(place.source(position, info.cbytes), itemsize=info.typesize)
+        decode_in_pieces(source, itemsize=info.typesize)
     except UnsupportedError:
         return None
     except SuperchunkError:
@@ -159,7 +159,7 @@ def _chunk_at(place: Bytes, at: int, end: int, budget: Budget) -> FoundChunk | N
     status = _engine.check_seals([source])[0][0]
     if info.special not in (0, 3):  # no writer stores these
         return None
-    return FoundChunk(at, info, status == 0) if is_whole(place, at, info, status, budget) else None
+    return FoundChunk(at, info, status == 0) if is_whole(source, info, status, budget) else None
 
 
 def _resume(place: Bytes, at: int, end: int) -> int:

@@ -160,6 +160,11 @@ def overwrite(store: ChunkStore, encoder: Encoder, start: int, data: memoryview)
     data
         At least one byte.
 
+    Raises
+    ------
+    FormatError
+        A chunk of which something stays is damaged; nothing has changed.
+
     """
     nbytes = store.nbytes
     stop = start + data.nbytes
@@ -193,6 +198,7 @@ def _patched(
     store: ChunkStore, encoder: Encoder, nchunk: int, old: int, base: int, low: int, piece: memoryview
 ) -> memoryview:
     """Return a chunk's plain content with `piece` put at byte `low` of it, grown if need be."""
+    store.check(nchunk)  # what stays of it is sealed anew
     content = memoryview(bytearray(max(old, low + piece.nbytes)))
     request = (store.source(nchunk), old, 0, old, 0)
     cparams, hooks = encoder.cparams, encoder.hooks

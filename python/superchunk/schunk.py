@@ -516,6 +516,8 @@ class SChunk(StagedCalls):
         ------
         MetalayerValueError
             There are over 16 vlmetalayers, more than a frame can hold.
+        FormatError
+            A chunk is damaged, or not what was sealed.
 
         """
         store = self._handle.fresh()
@@ -550,6 +552,8 @@ class SChunk(StagedCalls):
         ------
         ValueError
             `meta` is given, or as `SChunk`.
+        FormatError
+            A chunk is not what was sealed: damage is not copied, for it would be sealed anew.
         StorageError
             Something is at the path and `mode` is not "w", or writing failed.
 
@@ -596,7 +600,9 @@ class SChunk(StagedCalls):
         """Yield each chunk compressed anew by `encoder`."""
         store = self._handle.opened()
         hooks = hooks_for(self._user)
+        store.prove()
         for number in range(store.nchunks):
+            store.check(number)
             source = store.source(number)
             info = _engine.describe(source)
             if info.special:

@@ -189,7 +189,7 @@ fn places_that_cannot_be_are_unreadable() {
     ];
     for nthreads in [0, 1, 3] {
         let verdicts = check_all(&places, nthreads).unwrap();
-        assert!(verdicts.iter().all(|verdict| *verdict == Verdict { status: Status::Unreadable, cbytes: 0 }));
+        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::UNREADABLE));
     }
 }
 
@@ -217,4 +217,107 @@ fn threads_agree() {
     for nthreads in [2, 3, 100] {
         assert_eq!(check_all(&places, nthreads).unwrap(), one);
     }
+}
+
+/// What `check_all` says of the chunks of a run, each by itself.
+fn one_by_one(file: &File, base: u64, entries: &[i64], room: u64) -> Vec<Verdict> {
+    let begins = entries.iter().map(|entry| entry.unsigned_abs());
+    let ends = begins.clone().skip(1).chain([room]);
+    let places: Vec<Place<'_>> = begins
+        .zip(ends)
+        .map(|(from, to)| Source::File { file, offset: base + from, limit: to - from }.into())
+        .collect();
+    check_all(&places, 1).unwrap()
+}
+
+/// Sealed chunks one behind the other, and where they begin.
+fn chain(lengths: &[usize]) -> (Vec<u8>, Vec<i64>) {
+    let mut content = Vec::new();
+    let mut entries = Vec::new();
+    for &length in lengths {
+        entries.push(i64::try_from(content.len()).unwrap());
+        content.extend(sealed(length).0);
+    }
+    (content, entries)
+}
+
+/// Small ones, many to a piece, around one that is as large as a piece and one that is larger.
+const CHAIN: [usize; 13] =
+    [1, 4000, 100_000, 100_000, 60_000, PIECE - 48, PIECE - 47, 7, 2 * PIECE + 999, 9, 5000, 5000, 70_000];
+
+#[test]
+fn a_run_is_sound_and_says_sizes() {
+    let (content, entries) = chain(&CHAIN);
+    let file = TestFile::new("run-sound", &[&pattern(77)[..], &content].concat());
+    let open = File::open(&file.0).unwrap();
+    for nthreads in [0, 1, 2, 5] {
+        let found = check_run(&open, 77, &entries, content.len() as u64, nthreads).unwrap();
+        assert!(found.iter().all(|verdict| verdict.status == Status::Sound), "{found:?}");
+        assert!(found.iter().zip(CHAIN).all(|(verdict, length)| verdict.nbytes as usize == length));
+        assert_eq!(found, one_by_one(&open, 77, &entries, content.len() as u64));
+    }
+    assert_eq!(check_run(&open, 77, &[], 0, 1), Ok(Vec::new()));
+}
+
+#[test]
+fn a_run_says_what_is_said_of_each_chunk() {
+    let (sound, entries) = chain(&CHAIN);
+    let room = sound.len() as u64;
+    let mut seen = std::collections::HashSet::new();
+    let mut compare = |name: &str, content: &[u8], entries: &[i64], room: u64| {
+        let file = TestFile::new("run-damaged", &[&pattern(77)[..], content].concat());
+        let open = File::open(&file.0).unwrap();
+        let expected = one_by_one(&open, 77, entries, room);
+        for nthreads in [1, 3] {
+            assert_eq!(check_run(&open, 77, entries, room, nthreads).unwrap(), expected, "{name}");
+        }
+        seen.extend(expected.iter().map(|verdict| verdict.status as u8));
+    };
+    for (nchunk, &entry) in entries.iter().enumerate() {
+        let begin = usize::try_from(entry).unwrap();
+        let end = entries.get(nchunk + 1).map_or(sound.len(), |&next| usize::try_from(next).unwrap());
+        for at in [begin, begin + 3, begin + 12, begin + 14, begin + 15, begin + 32, end - 16, end - 1] {
+            let mut damaged = sound.clone();
+            damaged[at] ^= 0x41;
+            compare("damaged", &damaged, &entries, room);
+        }
+        // The file ends too early, or the room does.
+        for cut in [begin, begin + 1, begin + 31, begin + 32, end - 17, end - 16, end - 1] {
+            compare("cut", &sound[..cut], &entries, room);
+            compare("limited", &sound, &entries[..=nchunk], cut as u64);
+        }
+        // An entry in the middle of a chunk, and chunks that are left out.
+        let mut more = entries.clone();
+        more.insert(nchunk + 1, entry + 1);
+        compare("within", &sound, &more, room);
+        more.drain(nchunk..=nchunk + 1);
+        compare("without", &sound, &more, room);
+    }
+    assert_eq!(seen.len(), 5);
+}
+
+#[test]
+fn a_run_ascends_within_its_room() {
+    let (content, entries) = chain(&[100, 200, 300]);
+    let file = TestFile::new("run-order", &content);
+    let open = File::open(&file.0).unwrap();
+    let room = content.len() as u64;
+    let refused = |entries: &[i64], nrequest: usize| {
+        let failure = check_run(&open, 0, entries, room, 1).unwrap_err();
+        assert!(matches!(failure.error, Error::Argument { name: "entries", .. }), "{failure:?}");
+        assert_eq!(failure.nrequest, nrequest);
+    };
+    refused(&[entries[1], entries[0]], 1);
+    refused(&[entries[1], entries[1], entries[2]], 1);
+    refused(&[-1, entries[1]], 0);
+    refused(&[i64::MIN], 0);
+    refused(&[entries[0], entries[1], room.cast_signed() + 1], 2);
+    refused(&[i64::MAX], 0);
+    assert_eq!(check_run(&open, 0, &[room.cast_signed()], room, 1), Ok(vec![Verdict::UNREADABLE]));
+    // Places that no file has are no failure of the process.
+    for base in [u64::MAX, i64::MAX as u64, 1 << 40] {
+        let found = check_run(&open, base, &entries, room, 2).unwrap();
+        assert_eq!(found, vec![Verdict::UNREADABLE; 3]);
+    }
+    assert_eq!(check_run(&open, 0, &[i64::MAX - 1, i64::MAX], u64::MAX, 1), Ok(vec![Verdict::UNREADABLE; 2]));
 }

@@ -33,10 +33,16 @@ def steps(advance: Callable[[int], None]) -> Callable[[int, int], None]:
 
 @click.command(short_help="Write a readable frame from what is left of a damaged one.")
 @click.argument("frame", metavar="PATH")
-@click.option("-o", "--output", "target", help="The new file; NAME.repaired.SUFFIX beside the old one unless given.")
+@click.option("-o", "--output", "target", help="The new frame; NAME.repaired.SUFFIX beside the old one unless given.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="The damaged frame's first byte in its file.")
+@click.option(
+    "--contiguous/--sparse", "contiguous", default=None, help="One file, or a directory; as PATH unless given."
+)
 @click.option("--in-place", is_flag=True, help="Let the new frame take the damaged one's name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def repair(*, frame: str, target: str | None, in_place: bool, as_json: bool) -> None:
+def repair(
+    *, frame: str, target: str | None, offset: int, contiguous: bool | None, in_place: bool, as_json: bool
+) -> None:
     """Write a readable frame from what is left of the damaged one at PATH.
 
     Says for every chunk that is not whole whether it is doubtful or lost. A frame that is not
@@ -46,7 +52,9 @@ def repair(*, frame: str, target: str | None, in_place: bool, as_json: bool) -> 
         raise click.UsageError("--in-place and -o exclude each other")
     try:
         with output.progress(frame, None, unit="chunks") as advance:
-            report = superchunk.repair(frame, target, in_place=in_place, progress=steps(advance))
+            report = superchunk.repair(
+                frame, target, offset=offset, contiguous=contiguous, in_place=in_place, progress=steps(advance)
+            )
     except EXPECTED as error:
         message = describe(error)
         raise Failure(message if frame in message else f"{frame}: {message}") from error

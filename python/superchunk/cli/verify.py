@@ -35,7 +35,7 @@ def _show(report: superchunk.VerifyReport) -> None:
     click.echo(f"  chunks: {report.nchunks:,}{f' ({counts})' if counts else ''}; dead bytes: {report.dead_bytes:,}")
     listed = report.damaged_chunks + report.unsealed_chunks
     for chunk in listed[:_SHOWN]:
-        click.echo(f"  chunk {chunk.nchunk} at byte {chunk.position}: {chunk.status}, {chunk.reason}")
+        click.echo(f"  chunk {chunk.nchunk} {chunk.place}: {chunk.status}, {chunk.reason}")
     if len(listed) > _SHOWN:
         click.echo(f"  ... and {len(listed) - _SHOWN} more; --json lists them")
 

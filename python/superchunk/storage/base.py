@@ -88,6 +88,8 @@ class Snapshot:
     """Called with entry and chunk number of a stored chunk; returns where it is."""
     chunksize: int
     """As a header has it: 0 sizes vary, -1 not known yet."""
+    seals: range | None = None
+    """The entries whose chunks have seals; None: no seal proves anything."""
 
 
 class ChunkStore(Protocol):
@@ -185,6 +187,14 @@ class ChunkStore(Protocol):
 
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now, without touching them."""
+        ...
+
+    def check(self, nchunk: int) -> None:
+        """Compare chunk `nchunk` with its seal, if there must be one."""
+        ...
+
+    def prove(self) -> None:
+        """Compare index and metadata with the frame's fingerprint, if that was put off."""
         ...
 
     def refresh(self) -> bool:

@@ -12,22 +12,24 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk.exceptions import FormatError, MetalayerValueError, TruncatedError
+from superchunk.exceptions import FormatError, MetalayerValueError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import Index, special_entry, special_kind
 from superchunk.frame.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk.frame.trailer import Trailer
 from superchunk.storage.base import Snapshot
 from superchunk.storage.changes import repeated_chunk
-from superchunk.storage.loading import parse_frame, settings_of
+from superchunk.storage.loading import check_fingerprint, parse_frame, settings_of
 from superchunk.storage.memory import MemoryStore
-from superchunk.storage.sources import read_range
+from superchunk.storage.proven import read_chunks
+from superchunk.storage.seals import ENTRIES_END
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Source
     from superchunk.storage.base import ChunkStore
+    from superchunk.storage.loading import Loaded
 
 __all__ = ["read_cframe", "write_cframe"]
 
@@ -77,13 +79,23 @@ def read_cframe(buffer: Buffer) -> MemoryStore:
 
     raw = loaded.raw_header
     return MemoryStore.of_snapshot(
-        Snapshot(loaded.index, place, header.chunksize),
+        Snapshot(loaded.index, place, header.chunksize, _seals_of(loaded)),
         settings_of(header),
         nbytes=header.nbytes,
         vlblocks=None if header.nbytes else header.vlblocks,
         meta={name: raw[at : at + n] for name, (at, n) in loaded.layers.items()},
         vlmeta=loaded.trailer.vlmeta,
     )
+
+
+def _seals_of(loaded: Loaded) -> range | None:
+    """Return the entries whose chunks have seals."""
+    if loaded.sealed is None:
+        check_fingerprint(loaded)
+    if loaded.sealed is False:
+        return None
+    first = ENTRIES_END if loaded.record is None else loaded.record.sealed_from - loaded.header.header_len
+    return range(max(first, 0), ENTRIES_END)
 
 
 def write_cframe(store: ChunkStore) -> bytes:
@@ -95,7 +107,8 @@ def write_cframe(store: ChunkStore) -> bytes:
         There are more than 16 vlmetalayers: such a frame would be lost with its next
         change by other writers.
     FormatError
-        The store is over a damaged frame.
+        The store is over a damaged frame. What is sealed is compared with its seals, for
+        the result has none that would tell the damage.
     StorageError
         The store's file cannot be read.
 
@@ -104,6 +117,7 @@ def write_cframe(store: ChunkStore) -> bytes:
         raise MetalayerValueError(
             f"vlmetalayers: expected at most {MAX_METALAYERS} for a frame, got {len(store.vlmeta)}"
         )
+    store.prove()
     snapshot = store.snapshot()
     block = write_metalayers(store.meta)
     chunks: list[bytes] = []
@@ -140,7 +154,8 @@ def _gather(store: ChunkStore, snapshot: Snapshot, chunks: list[bytes]) -> Index
         held = old.slice(start, min(start + _SLAB, len(old)))
         stored = [(n, entry) for n, entry in enumerate(held, start) if entry >= 0]
         sources = [snapshot.place(entry, n) for n, entry in stored]
-        contents = iter(_contents(sources))
+        sizes = [cbytes for _, cbytes in _engine.sizes(sources)]
+        contents = iter(read_chunks(stored, sources, sizes, snapshot.seals))
         for nchunk, entry in enumerate(held, start):
             chunk = next(contents) if entry >= 0 else b""
             kind = 0
@@ -160,18 +175,3 @@ def _gather(store: ChunkStore, snapshot: Snapshot, chunks: list[bytes]) -> Index
             entries.append(at)
             at += len(chunk)
     return Index(entries)
-
-
-def _contents(sources: list[Source]) -> list[bytes]:
-    """Return the bytes of chunks, exactly."""
-    contents = []
-    for source, (_, cbytes) in zip(sources, _engine.sizes(sources), strict=True):
-        if isinstance(source, tuple):
-            raw = read_range(source, cbytes)
-            if len(raw) < cbytes:
-                raise TruncatedError("chunk", at=source[1], needed=cbytes, got=len(raw))
-        else:
-            view = memoryview(source).cast("B")
-            raw = source if isinstance(source, bytes) and len(source) == cbytes else bytes(view[:cbytes])
-        contents.append(raw)
-    return contents

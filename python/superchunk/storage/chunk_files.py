@@ -23,6 +23,7 @@ from superchunk.storage.followed_folder import FollowedFolder
 from superchunk.storage.kept import KeptIndex
 from superchunk.storage.locks import leads_to
 from superchunk.storage.pins import is_pinned
+from superchunk.storage.seals import ENTRIES_END
 from superchunk.storage.staging import PlacedChunk
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class ChunkFiles(FollowedFolder):
         super()._adopt(loaded)
         if self._writer.held:
             self._learn_files()
+
+    def _first_sealed(self) -> int:
+        return 0 if self._all_sealed else ENTRIES_END
 
     # Changing.
 

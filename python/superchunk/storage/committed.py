@@ -28,7 +28,8 @@ from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, Commit
 from superchunk.frame.metalayers import read_metalayers, write_metalayers
 from superchunk.frame.trailer import Trailer, with_record
 from superchunk.storage.changes import MutableChunkTable, check_same_length
-from superchunk.storage.loading import settings_of
+from superchunk.storage.loading import check_fingerprint, settings_of
+from superchunk.storage.seals import ENTRIES_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -101,6 +102,9 @@ class CommittedFrame(MutableChunkTable):
         self.users = 0
         self.writers = 0
         """How many of its users may change it."""
+        self.moving = False
+        """Whether another file is taking the present one's place."""
+        self._still = 0
         self.changing = 0
         """How many handles are in the middle of a change, each inside the one before."""
         self.successor: CommittedFrame | None = None
@@ -184,13 +188,29 @@ class CommittedFrame(MutableChunkTable):
 
     def shaken(self, version: int) -> bool:
         """Return whether chunks read since `version` may be of more than one state."""
-        return self.version != version
+        # In this order: what began in the middle of a move ends in it, or with another version.
+        return self.moving or self.version != version
 
     @contextmanager
     def steady(self) -> Iterator[None]:
         """Keep the present state as it is while the block reads."""
         with self.lock:
+            self._still += 1
+            try:
+                yield
+            finally:
+                self._still -= 1
+
+    @contextmanager
+    def _moved(self) -> Iterator[None]:
+        """Let threads that read without the lock know that file and index do not go together in the block."""
+        self.moving = True
+        self.version += 1
+        try:
             yield
+        finally:
+            self.version += 1
+            self.moving = False
 
     # The committed state.
 
@@ -247,6 +267,30 @@ class CommittedFrame(MutableChunkTable):
     def sealed(self) -> bool:
         """Whether seals behind chunks prove something: nobody else changed the frame."""
         return not self._stale_seals
+
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return None if self._stale_seals else range(self._first_sealed(), ENTRIES_END)
+
+    @abstractmethod
+    def _first_sealed(self) -> int:
+        """Return the first entry from which on all chunks have seals."""
+
+    def prove(self) -> None:
+        """Compare the frame with its fingerprint, if that was put off.
+
+        Raises
+        ------
+        FormatError
+            They differ.
+        StorageError
+            The file cannot be read.
+
+        """
+        if self._unproven is not None:
+            check_fingerprint(self._unproven)
+            self._unproven = None
 
     @property
     def busy(self) -> bool:
@@ -462,4 +506,5 @@ class CommittedFrame(MutableChunkTable):
         """Start anew in a child process; what waits here is the parent's to commit."""
         self.lock = threading.RLock()
         self.in_transaction = False
-        self._depth = self.changing = 0
+        self._depth = self.changing = self._still = 0
+        self.moving = False

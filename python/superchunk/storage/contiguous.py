@@ -408,19 +408,20 @@ class ContiguousState(FollowedFile):
         file.path = final
         self._writer.release()
         self._writer = lock
-        self._replace_file(file)
-        if entries:
-            self.index.assign(entries)
-            self.index.forget()
-            self._index_len, self._index_of = len(chunk), len(entries)
-            frame_len = end + len(chunk) + len(trailer)
-            self._became(header, frame_len, len(trailer))
-            self._room, self._probe = end - len(header), header[:PROBE_LEN]
-            self._settled = frame_len if self._durable else 0
-            self._sealed_from = 0 if self.sealing else frame_len
-        else:
-            self._became_empty(header, trailer)
-        self._base = len(header)
+        with self._moved():
+            self._replace_file(file)
+            if entries:
+                self.index.assign(entries)
+                self.index.forget()
+                self._index_len, self._index_of = len(chunk), len(entries)
+                frame_len = end + len(chunk) + len(trailer)
+                self._became(header, frame_len, len(trailer))
+                self._room, self._probe = end - len(header), header[:PROBE_LEN]
+                self._settled = frame_len if self._durable else 0
+                self._sealed_from = 0 if self.sealing else frame_len
+            else:
+                self._became_empty(header, trailer)
+            self._base = len(header)
         self._stray, self._behind, self._new_name = False, 0, True
         self._stale_seals = self._stale_seals and bool(entries) and not self.sealing  # else they were made anew
         self._done_with(sync=sync and self.sync_level != "never")
@@ -451,7 +452,7 @@ class ContiguousState(FollowedFile):
         """Write `head` at the frame's start, the commit point; `before` stood there."""
         try:
             self.file.pwrite(head, self.start)
-        except StorageError:
+        except BaseException:  # a keyboard interrupt may come when all is written, and what is undone then must not be
             self._restore(before)
             raise
 

@@ -43,6 +43,8 @@ _MOST_SINGLY = 64
 """Files that are synced one by one."""
 _LONGEST_CALL = 600.0
 """Seconds that no call takes to read from one file."""
+_MOST_RETIRED = 64
+"""Files that wait for that."""
 _MOST_BUFFERS = 1024
 """Buffers of one ``pwritev``: what POSIX systems take (IOV_MAX)."""
 
@@ -429,7 +431,8 @@ class RetiredFiles:
     """Files that others have taken the place of, open for calls that still read them.
 
     A call that reads holds a descriptor and no lock, so a file may only be closed when no
-    call can be older; until then the system keeps the space of a removed file. What holds
+    call can be older; until then the system keeps the space of a removed file. Nor are there
+    more than 64, for descriptors run out: a call that meets that reads anew, see `shaken`. What holds
     on to a file for longer, as a snapshot does, holds the `FileBytes`.
     """
 
@@ -446,7 +449,8 @@ class RetiredFiles:
 
     def tidy(self) -> None:
         """Let go of those that no call can still be reading."""
-        while self._files and self._files[0][0] < time.monotonic() - _LONGEST_CALL:
+        oldest = time.monotonic() - _LONGEST_CALL
+        while self._files and (self._files[0][0] < oldest or len(self._files) >= _MOST_RETIRED):
             self._files.pop(0)
 
     def close(self) -> None:

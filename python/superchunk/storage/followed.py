@@ -20,7 +20,7 @@ from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
 from superchunk.storage.file import FileBytes, RetiredFiles
-from superchunk.storage.loading import check_fingerprint, parse_frame
+from superchunk.storage.loading import parse_frame
 from superchunk.storage.locks import WriterLock, separate
 from superchunk.storage.seals import checked_tail
 
@@ -93,6 +93,9 @@ class FollowedFile(CommittedFrame):
         self._pending = loaded.record is not None and loaded.record.pending
         super()._adopt(loaded)
 
+    def _first_sealed(self) -> int:
+        return max(self._sealed_from - len(self._raw_header), 0)
+
     # Reading.
 
     def place(self, entry: int, nchunk: int) -> Source:
@@ -126,6 +129,8 @@ class FollowedFile(CommittedFrame):
         """Follow another process's commit or compaction; return whether there was one."""
         if not force and not self.file.changed(self.start, self._probe):
             return False
+        if self._still and not force:  # somebody, who may hold the lock for long, reads this state
+            return False
         with self.lock:
             if self.unpublished is not None:
                 return False
@@ -152,8 +157,10 @@ class FollowedFile(CommittedFrame):
         if self._has_heir():
             self._move(FileBytes.open(self.path))
             return
-        loaded, self._size = _read_steadily(self.file, self.start)
-        self._adopt(loaded)
+        loaded, size = _read_steadily(self.file, self.start)
+        with self._moved():
+            self._size = size
+            self._adopt(loaded)
 
     def _move(self, file: FileBytes) -> None:
         """Go on with the file that has taken this one's name."""
@@ -173,9 +180,10 @@ class FollowedFile(CommittedFrame):
         except BaseException:
             file.close()
             raise
-        self._replace_file(file)
-        self._size = size
-        self._adopt(loaded)
+        with self._moved():
+            self._replace_file(file)
+            self._size = size
+            self._adopt(loaded)
 
     def _replace_file(self, file: FileBytes) -> None:
         """Take `file` for this frame's; readers may be busy in the old one."""
@@ -211,9 +219,7 @@ class FollowedFile(CommittedFrame):
             self._writer.acquire(self.file.write_fd, self.path, shared=taking_turns)
             try:
                 self.follow()  # what the last writer did until it let go
-                if self._unproven is not None:
-                    check_fingerprint(self._unproven)
-                    self._unproven = None
+                self.prove()
                 self._check_behind()
             except BaseException:
                 self._writer.release()

@@ -77,7 +77,6 @@ class FollowedFolder(CommittedFrame):
         self._writer = WriterLock()
         self._taking_turns = False
         self._new_name = True  # for all that is known, as in `followed`
-        self._still = 0
         super().__init__(folder.path, loaded)
 
     def _adopt(self, loaded: Loaded) -> None:
@@ -158,11 +157,10 @@ class FollowedFolder(CommittedFrame):
 
     def shaken(self, version: int) -> bool:
         """Return whether what was read since `version` may be of more than one commit."""
-        if self.version != version:
+        still = self._still  # before the version: who is in there now may have loaded another state first
+        if super().shaken(version):
             return True
-        if self._still:
-            return False
-        return self._replaced()
+        return not still and (self._replaced() or super().shaken(version))
 
     @contextmanager
     def steady(self) -> Iterator[None]:
@@ -198,8 +196,9 @@ class FollowedFolder(CommittedFrame):
                 file, loaded = read_present(self.folder, patient=True, pinned=self.private)
             except FileNotFoundError:
                 return False
-            self._replace_file(file)
-            self._adopt(loaded)
+            with self._moved():
+                self._replace_file(file)
+                self._adopt(loaded)
             return True
         try:
             fd = open_folder(self.folder.path)
@@ -226,11 +225,12 @@ class FollowedFolder(CommittedFrame):
         except BaseException:
             folder.close()
             raise
-        old, self.folder = self.folder, folder
-        self._retired.add(old)
-        registry.move(self, key)
-        self._replace_file(file)
-        self._adopt(loaded)
+        with self._moved():
+            old, self.folder = self.folder, folder
+            self._retired.add(old)
+            registry.move(self, key)
+            self._replace_file(file)
+            self._adopt(loaded)
 
     def _replace_file(self, file: FileBytes) -> None:
         """Take `file` for the index file; readers may be busy in the old one."""

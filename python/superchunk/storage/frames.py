@@ -80,7 +80,7 @@ class FrameStore(TableView):
         self._seal = seal
         self._sidecar = sidecar
         self._seen = state.version
-        self.shifting = (state.sparse and not pinned) or sidecar is not None
+        self.shifting = not pinned or sidecar is not None
         if writable:
             state.writers += 1
 
@@ -274,7 +274,6 @@ class FrameStore(TableView):
         else:
             return old
         self._state = new
-        self.shifting = (new.sparse and not self.pinned) or self._sidecar is not None
         if self.writable:
             old.writers -= 1
             new.writers += 1
@@ -357,11 +356,31 @@ class FrameStore(TableView):
         """Whether seals behind chunks prove something: nobody else changed the frame."""
         return self._open.sealed
 
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return self._open.seals
+
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
         state = self._open
         with state.lock:
-            return Snapshot(state.index.copy(), state.settled_place(), state.fixed_size)
+            return Snapshot(state.index.copy(), state.settled_place(), state.fixed_size, state.seals)
+
+    def prove(self) -> None:
+        """Compare index and metadata with the frame's fingerprint, if that was put off.
+
+        Raises
+        ------
+        FormatError
+            They are damaged.
+        StorageError
+            The file cannot be read.
+
+        """
+        state = self._open
+        with state.lock:
+            state.prove()
 
     def refresh(self) -> bool:
         """Follow changes made elsewhere, unless pinned; return whether there were any.
@@ -376,6 +395,12 @@ class FrameStore(TableView):
         """
         if self.pinned:
             return False
+        state = self._state
+        if self._sidecar is None and state is not None and state.successor is None and state.version == self._seen:
+            # The usual case, since every access asks, without the calls in between.
+            if not state.refresh() and state.version == self._seen:
+                return False
+            return self._noticed()
         return self.advance()
 
     def advance(self) -> bool:
@@ -393,8 +418,11 @@ class FrameStore(TableView):
         else:
             with self._sidecar.shared() as changed:
                 state.refresh(force=changed)
-        if state.successor is not None:
-            state = self._open
+        return self._noticed()
+
+    def _noticed(self) -> bool:
+        """Return whether the state is another than this handle has seen, which it has now."""
+        state = self._open
         if state.version == self._seen:
             return False
         self._seen = state.version
@@ -414,7 +442,9 @@ class FrameStore(TableView):
                 self._open.refresh(force=changed)
                 return ask()
         for pause in _PAUSES:
-            state = self._open
+            state = self._state
+            if state is None or state.successor is not None:
+                state = self._open
             version = state.version
             try:
                 answer = ask()

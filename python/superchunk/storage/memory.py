@@ -100,6 +100,7 @@ class MemoryStore(TableView):
     dead_bytes = 0
     frame_len = 0
     sealed = False
+    _seals: range | None = None
 
     def __init__(
         self,
@@ -181,6 +182,7 @@ class MemoryStore(TableView):
             vlmeta=vlmeta,
         )
         store._setup(table, snapshot.place, dict(meta), owner)  # noqa: SLF001 - its own
+        store._seals = snapshot.seals  # noqa: SLF001 - the same
         return store
 
     @classmethod
@@ -220,10 +222,21 @@ class MemoryStore(TableView):
         """The fixed metalayers, raw."""
         return self._open.meta
 
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals, of those that it began with; None: no seal proves anything."""
+        return self._seals
+
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
         table = self._open
-        return Snapshot(table.index.copy(), table.settled_place(), table.fixed_size)
+        return Snapshot(table.index.copy(), table.settled_place(), table.fixed_size, self._seals)
+
+    def prove(self) -> None:
+        """Compare the frame that the chunks are of with its fingerprint, if that was put off."""
+        prove = getattr(self._owner, "prove", None)
+        if prove is not None:
+            prove()
 
     def refresh(self) -> bool:
         """Return False: nobody else can change a store in memory."""

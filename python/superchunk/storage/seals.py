@@ -21,10 +21,22 @@ if TYPE_CHECKING:
     from superchunk.storage.contiguous import ContiguousState
     from superchunk.storage.loading import Loaded
 
-__all__ = ["SEALED", "STALE", "UNSEALED", "after_power_loss", "checked_tail", "renew_seals", "stored_entries"]
+__all__ = [
+    "ENTRIES_END",
+    "SEALED",
+    "STALE",
+    "UNSEALED",
+    "after_power_loss",
+    "checked_tail",
+    "renew_seals",
+    "stored_entries",
+]
 
 SEALED, UNSEALED, STALE = 0, 1, 2
 """What `_engine.check_seals` says of a chunk that is there whole."""
+
+ENTRIES_END = 2**61
+"""Above every entry that a frame can have."""
 
 _SLAB = 8192
 _SECTOR = 512

@@ -53,7 +53,7 @@ from superchunk.storage.folder import (
     take_name,
 )
 from superchunk.storage.followed_folder import absolute, read_present, settled_frame
-from superchunk.storage.loading import PROBE_LEN, check_fingerprint
+from superchunk.storage.loading import PROBE_LEN
 from superchunk.storage.locks import leads_to, separate
 from superchunk.storage.pins import unpin
 from superchunk.storage.strays import remove_strays
@@ -227,9 +227,7 @@ class SparseState(ChunkFiles):
                 if not leads_to(self.folder.path, self.folder.read_fd):
                     self._reload()
                 self.follow()  # what the last writer did until it let go
-                if self._unproven is not None:
-                    check_fingerprint(self._unproven)
-                    self._unproven = None
+                self.prove()
                 self._learn_files(tidy=not taking_turns)
             except BaseException:
                 self._writer.release()
@@ -272,6 +270,10 @@ class SparseState(ChunkFiles):
             replace_file(file.path, joined(folder, INDEX_NAME), told_as=self.path)
         except BaseException:
             unpin(self.file)
+            if leads_to(joined(folder, INDEX_NAME), file.read_fd):  # interrupted when it had its name already
+                file.path = joined(folder, INDEX_NAME)
+                self._became(file, parts, sync=False)
+                raise
             file.close()
             try_to_remove(file.path)
             raise

@@ -8,17 +8,17 @@ Source: docs/format/sparse.md, "Conversion".
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk.exceptions import TruncatedError
 from superchunk.frame.index import special_kind
-from superchunk.storage.sources import read_range
+from superchunk.storage.proven import read_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk._engine import Source
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["transfer"]
@@ -48,13 +48,17 @@ def transfer(source: ChunkStore, target: ChunkStore, progress: Callable[[int, in
         `target` is not empty.
     MetalayerValueError
         There are more vlmetalayers than `target` can hold.
-    FormatError, StorageError
-        A chunk is damaged, or reading or writing failed.
+    FormatError
+        A chunk is not what was sealed, or damaged so that nobody knows its size, or the frame's
+        fingerprint does not fit: damage is not copied, for it would be sealed anew.
+    StorageError
+        Reading or writing failed.
 
     """
     if target.nchunks:
         raise ValueError(f"target: expected an empty store, got {target.nchunks} chunks")
     with source.steady(), target.batch():
+        source.prove()
         _copy_chunks(source, target, progress)
         for name, chunk in source.vlmeta.items():
             target.set_vlmeta(name, chunk)
@@ -71,25 +75,12 @@ def _copy_chunks(source: ChunkStore, target: ChunkStore, progress: Callable[[int
         return
     start = 0
     while start < nchunks:
-        sources = source.sources(start, min(start + _GROUP_NCHUNKS, nchunks))
-        group: list[bytes] = []
-        held = 0
-        for place, (_, cbytes) in zip(sources, _engine.sizes(sources), strict=True):
-            if group and held + cbytes > _GROUP_CBYTES:
-                break
-            group.append(_chunk(place, cbytes))
-            held += cbytes
-        target.insert(target.nchunks, group)
-        start += len(group)
+        stop = min(start + _GROUP_NCHUNKS, nchunks)
+        sources = source.sources(start, stop)
+        sizes = [cbytes for _, cbytes in _engine.sizes(sources)]
+        taken = max(bisect_right(list(accumulate(sizes)), _GROUP_CBYTES), 1)
+        chunks = list(enumerate(snapshot.index.slice(start, start + taken), start))
+        target.insert(target.nchunks, read_chunks(chunks, sources[:taken], sizes[:taken], snapshot.seals))
+        start += taken
         if progress is not None:
             progress(start, nchunks)
-
-
-def _chunk(source: Source, cbytes: int) -> bytes:
-    """Return a chunk, exactly."""
-    if not isinstance(source, tuple):
-        return bytes(memoryview(source).cast("B")[:cbytes])
-    raw = read_range(source, cbytes)
-    if len(raw) < cbytes:
-        raise TruncatedError("chunk", at=source[1], needed=cbytes, got=len(raw))
-    return raw

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from superchunk.storage.proven import check_chunks
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -81,6 +83,23 @@ class TableView(ABC):
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""
         return self._open.sources(start, stop)
+
+    @property
+    @abstractmethod
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+
+    def check(self, nchunk: int) -> None:
+        """Compare chunk `nchunk` with its seal.
+
+        Raises
+        ------
+        FormatError
+            It is not what was sealed.
+
+        """
+        table = self._open
+        check_chunks([(nchunk, table.index[nchunk])], [table.source(nchunk)], self.seals)
 
     def chunk_nbytes(self, nchunk: int) -> int:
         """Return the uncompressed size of chunk `nchunk`, bytes."""
