@@ -272,7 +272,7 @@ class SparseState(ChunkFiles):
             unpin(self.file)
             if leads_to(joined(folder, INDEX_NAME), file.read_fd):  # interrupted when it had its name already
                 file.path = joined(folder, INDEX_NAME)
-                self._became(file, parts, sync=False)
+                self._became(file, parts, chunks_synced=False)
                 raise
             file.close()
             try_to_remove(file.path)
