@@ -48,7 +48,7 @@ def main() -> None:
             "killed_during": {name or "nothing": count for name, count in loop.during.most_common()},
             "unopenable": 0,
             "torn": 0,
-            "stray_files": len(loop.strays()) if not chosen.sparse else None,
+            "stray_files": len(loop.strays()),
         }
     if chosen.json:
         print(json.dumps(record))

@@ -5,6 +5,7 @@ The stories themselves are in failing_system.py, a process for each.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import os
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from failing_system import CANNOT, CHUNK, NOISE, new, noise
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
+CONTIGUOUS = pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     return str(tmp_path / "data.b2frame")
@@ -43,6 +47,13 @@ def reader(path: str) -> Iterator[Other]:
         yield other
 
 
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Other]:
+    """Another process, for those who have many questions."""
+    with Other("import superchunk") as other:
+        yield other
+
+
 @pytest.fixture
 def anybodys() -> Iterator[Path]:
     """Make a directory that a process without rights can reach."""
@@ -51,9 +62,10 @@ def anybodys() -> Iterator[Path]:
         yield Path(folder)
 
 
-def tell(story: str, folder: Path, *before: str) -> str:
+def tell(story: str, folder: Path, *before: str, contiguous: bool) -> str:
     """Tell a story of failing_system.py; return what it wrote on its way."""
-    command = [*before, sys.executable, str(HERE / "failing_system.py"), story, str(folder)]
+    kind = "file" if contiguous else "folder"
+    command = [*before, sys.executable, str(HERE / "failing_system.py"), story, str(folder), kind]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode == CANNOT:
         pytest.skip(f"this system does not let us tell the story {story}")
@@ -70,35 +82,40 @@ def read(path: str) -> bytes:
 # Full, and refused.
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+@CONTIGUOUS
+def test_a_full_disk_loses_nothing(tmp_path: Path, *, contiguous: bool) -> None:
     """Every change is refused and undone, what waits is kept until there is room."""
     own_mounts = [shutil.which("unshare") or "", "--user", "--map-root-user", "--mount"]
     if not own_mounts[0] or subprocess.run([*own_mounts, "true"], capture_output=True, check=False).returncode:
         pytest.skip("a disk of its own cannot be made here")
-    assert tell("full_disk", tmp_path, *own_mounts) == ""
+    assert tell("full_disk", tmp_path, *own_mounts, contiguous=contiguous) == ""
 
 
-def test_a_file_that_may_not_grow_loses_nothing(tmp_path: Path) -> None:
-    assert tell("full_file", tmp_path) == ""
+@CONTIGUOUS
+def test_a_file_that_may_not_grow_loses_nothing(tmp_path: Path, *, contiguous: bool) -> None:
+    assert tell("full_file", tmp_path, contiguous=contiguous) == ""
 
 
-def test_what_cannot_be_committed_at_exit_is_told(tmp_path: Path) -> None:
-    told = tell("full_at_exit", tmp_path)
+@CONTIGUOUS
+def test_what_cannot_be_committed_at_exit_is_told(tmp_path: Path, *, contiguous: bool) -> None:
+    told = tell("full_at_exit", tmp_path, contiguous=contiguous)
     path = str(tmp_path / "data.b2frame")
     assert f"RuntimeWarning: {path}: changes that waited for their commit are lost" in told
     assert told.count("are lost (4 chunks, of which the file has 3)") == 1
     assert read(path) == NOISE[: 3 * CHUNK]
 
 
+@CONTIGUOUS
 @pytest.mark.parametrize("story", ["read_only_folder", "read_only_file"])
-def test_missing_permissions_are_named(anybodys: Path, story: str) -> None:
-    assert tell(story, anybodys) == ""
+def test_missing_permissions_are_named(anybodys: Path, story: str, *, contiguous: bool) -> None:
+    assert tell(story, anybodys, contiguous=contiguous) == ""
 
 
-def test_running_out_of_descriptors_is_told_and_leaks_none(tmp_path: Path) -> None:
+@CONTIGUOUS
+def test_running_out_of_descriptors_is_told_and_leaks_none(tmp_path: Path, *, contiguous: bool) -> None:
     if not Path("/proc/self/fd").exists():
         pytest.skip("the system does not tell which descriptors are open")
-    assert tell("no_descriptors", tmp_path) == ""
+    assert tell("no_descriptors", tmp_path, contiguous=contiguous) == ""
 
 
 # Removed, replaced, cut off.
@@ -129,6 +146,36 @@ def test_a_writer_does_not_commit_to_a_removed_file(path: str, reader: Other, tm
     other = new(path, 2)
     assert reader("s[:].hex()") == NOISE[: 2 * CHUNK].hex()
     other.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_writer_does_not_write_into_a_directory_that_took_the_name(
+    path: str, tmp_path: Path, *, replaced: bool
+) -> None:
+    s = new(path, contiguous=False)
+    s.append_data(bytes(CHUNK))  # waits
+    moved = Path(path).rename(tmp_path / "moved")
+    before: set[str] = set()
+    if replaced:
+        with superchunk.SChunk(chunksize=CHUNK, data=noise(7), urlpath=path, contiguous=False):
+            pass
+        before = {file.name for file in Path(path).iterdir()}
+    held = {file.name for file in moved.iterdir()}
+    for change in (s.flush, lambda: s.append_data(noise(8))):
+        with pytest.raises(StorageError, match="removed or replaced while it was open") as e:
+            change()
+        assert path in str(e.value)
+        assert s[:] == NOISE[: 3 * CHUNK] + bytes(CHUNK)
+    assert {file.name for file in moved.iterdir()} == held
+    if replaced:
+        assert {file.name for file in Path(path).iterdir()} == before
+        assert read(path) == noise(7)
+        shutil.rmtree(path)
+    else:
+        assert not Path(path).exists()
+    moved.rename(path)
+    s.close()  # nothing was lost
+    assert read(path) == NOISE[: 3 * CHUNK] + bytes(CHUNK)
 
 
 def test_a_writer_goes_on_with_the_file_that_took_the_name(path: str, reader: Other, tmp_path: Path) -> None:
@@ -220,6 +267,10 @@ class Impatient(storage_file.System):
         self._count()
         super().sync(fd)
 
+    def sync_named(self, path: str) -> None:
+        self._count()
+        super().sync_named(path)
+
     def sync_folder(self, path: str) -> None:
         self._count()
         super().sync_folder(path)
@@ -249,14 +300,28 @@ def _change_layer(s: superchunk.SChunk) -> None:
 
 
 @pytest.mark.parametrize("change", [_append, _update_and_flush, _empty, _change_layer, superchunk.SChunk.compact])
-@pytest.mark.parametrize("fixed", [b"", b"x" * 600], ids=["header in a sector", "long header"])
-@pytest.mark.parametrize("after", range(4))
+@pytest.mark.parametrize(
+    ("contiguous", "fixed", "after"),
+    [
+        *((True, b"", after) for after in range(4)),
+        *((True, b"x" * 600, after) for after in range(4)),  # a header longer than a disk's sector
+        *((False, b"", after) for after in range(6)),
+    ],
+)
 def test_a_sync_that_fails_leaves_memory_and_file_alike(
-    path: str, monkeypatch: pytest.MonkeyPatch, change: Callable[[superchunk.SChunk], None], fixed: bytes, after: int
+    path: str,
+    elsewhere: Other,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[superchunk.SChunk], None],
+    fixed: bytes,
+    after: int,
+    *,
+    contiguous: bool,
 ) -> None:
     """Before the switch to the new state nothing has changed, after it everything."""
     meta: dict[str | bytes, object] = {"fixed": 200, "long": fixed}
-    s = superchunk.SChunk(chunksize=CHUNK, urlpath=path, mode="w", cparams={"typesize": 4}, meta=meta)
+    how: dict[str, Any] = {"contiguous": contiguous, "meta": meta, "cparams": {"typesize": 4}}
+    s = superchunk.SChunk(chunksize=CHUNK, urlpath=path, mode="w", **how)
     s.append_data(noise(0))
     s.append_data(noise(1))
     s.flush()
@@ -265,6 +330,7 @@ def test_a_sync_that_fails_leaves_memory_and_file_alike(
         change(s)
     except StorageError as error:
         assert path in str(error)  # noqa: PT017 - it need not come
+        assert ".new" not in str(error)  # noqa: PT017 - as above
     monkeypatch.undo()
     with superchunk.open(path, snapshot=True) as there:
         if change is _update_and_flush and there.nchunks == 2:
@@ -278,8 +344,35 @@ def test_a_sync_that_fails_leaves_memory_and_file_alike(
     expected = s[:]
     assert expected.endswith(noise(5))
     s.close()
-    assert read(path) == expected
+    assert elsewhere(f"superchunk.open({path!r}, verify='read')[:].hex()") == expected.hex()
     assert superchunk.verify(path).status == "sound"
+
+
+@CONTIGUOUS
+@pytest.mark.parametrize("change", [_append, _update_and_flush, _empty])
+def test_a_flush_after_a_sync_that_failed_waits_for_the_disk(
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[superchunk.SChunk], None],
+    *,
+    contiguous: bool,
+) -> None:
+    """Whichever of the waits it was that failed, the last one for the new name included."""
+    for after in range(10):
+        s = new(path, contiguous=contiguous)
+        failing = Impatient(after)
+        monkeypatch.setattr(storage_file, "system", failing)
+        with contextlib.suppress(StorageError):
+            change(s)
+        before = failing.after
+        if before >= 0:  # there were not so many
+            s.close()
+            break
+        changed = s[:] != NOISE[: 3 * CHUNK]
+        s.flush()
+        assert failing.after < before or not changed, after
+        s.close()
+    assert 1 < after < 9
 
 
 # What killed writers leave.
@@ -304,3 +397,27 @@ def test_compaction_removes_what_killed_writers_left(path: str, tmp_path: Path) 
     os.utime(recent, (1e9, 1e9))
     s.compact()
     assert sorted(tmp_path.iterdir()) == sorted([Path(path), *others])
+
+
+@CONTIGUOUS
+def test_compaction_removes_directories_that_were_left_beside_a_frame(
+    path: str, tmp_path: Path, *, contiguous: bool
+) -> None:
+    """Of writers that were killed before they gave a new directory its name, or after it; and of snapshots."""
+    s = new(path, contiguous=contiguous)
+    names = {kind: tmp_path / f".data.b2frame.0123456789a{n}.{kind}" for n, kind in enumerate(("new", "old", "kept"))}
+    other = tmp_path / ".other.0123456789ab.old"
+    for folder in (*names.values(), other):
+        new(str(folder), 1, contiguous=False).close()
+    os.utime(names["new"], (1e9, 1e9))
+    (names["kept"] / "chunks.b2frame").rename(names["kept"] / ".pinned-0123456789ab.b2frame")
+    pinned = superchunk.open(names["old"], snapshot=True)
+    s.compact()
+    kept = names["old"].with_suffix(".kept")
+    assert sorted(tmp_path.iterdir()) == sorted([Path(path), kept, other])
+    assert pinned[:] == noise(0)
+    pinned.close()
+    s.compact()
+    assert sorted(tmp_path.iterdir()) == sorted([Path(path), other])
+    assert s[:] == NOISE[: 3 * CHUNK]
+    s.close()

@@ -21,6 +21,7 @@ from superchunk.storage.file import FileBytes, link_file, remove_file, sync_file
 from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, chunk_name, joined, list_folder, pin_name
 from superchunk.storage.followed_folder import FollowedFolder
 from superchunk.storage.kept import KeptIndex
+from superchunk.storage.locks import leads_to
 from superchunk.storage.pins import is_pinned
 from superchunk.storage.seals import ENTRIES_END
 from superchunk.storage.staging import PlacedChunk
@@ -76,7 +77,7 @@ class ChunkFiles(FollowedFolder):
             self.index = Index(self.index.slice(0, len(self.index)))
         named = self._named()
         self._shared = len(named) + self.live[1] != len(self.index)
-        listing = list_folder(self.folder.path)
+        listing = list_folder(self.folder.path, told_as=self.path)
         self._ids = ChunkIds(max((*named, *listing.chunks, *reserved), default=-1) + 1)
         self._ids.reserved = reserved
         if listing.settled:
@@ -125,14 +126,24 @@ class ChunkFiles(FollowedFolder):
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         """Write each of `chunks` into a file of its own."""
+        self._check_name()
         return [self._take_up(chunk) if isinstance(chunk, PlacedChunk) else self._write_file(chunk) for chunk in chunks]
+
+    def _check_name(self) -> None:
+        """Make sure that nothing is written into a directory that has taken this one's name."""
+        if not leads_to(self.folder.path, self.folder.read_fd):
+            raise StorageError(
+                f"{self.path}: the directory was removed or replaced while it was open; nothing was written"
+            )
 
     def _write_file(self, chunk: bytes) -> int:
         most = self.live[0] - BELOW_CBYTES
         while True:
             ident = self._ids.take(most, self._taken)
             try:
-                file = FileBytes.create(self._path_of(ident), like=self.file)
+                file = FileBytes.create(
+                    self._path_of(ident), like=self.file, told_as=joined(self.path, chunk_name(ident))
+                )
             except StorageError as error:
                 if error.errno == errno.EEXIST:
                     continue
@@ -170,7 +181,7 @@ class ChunkFiles(FollowedFolder):
 
     def _taken(self) -> set[int]:
         """Return the ids that a new file cannot have."""
-        return self._named() | list_folder(self.folder.path).chunks.keys() | self._ids.reserved
+        return self._named() | list_folder(self.folder.path, told_as=self.path).chunks.keys() | self._ids.reserved
 
     def _count_out(self, nchunk: int) -> None:
         entry = self.index[nchunk]
@@ -248,7 +259,7 @@ class ChunkFiles(FollowedFolder):
     def _sync_chunks(self) -> None:
         """Wait until the chunk files of the present state are on the disk."""
         idents = self._named() if self._unsynced is None else {*self._unsynced, *self._pending, *self._placed}
-        sync_files(self.folder.path, [chunk_name(ident) for ident in sorted(idents)])
+        sync_files(self.folder.path, [chunk_name(ident) for ident in sorted(idents)], told_as=self.path)
 
     def _close_kept(self) -> None:
         for kept in self._pins:

@@ -140,19 +140,19 @@ def storage_error(error: OSError, path: str) -> StorageError:
     return StorageError(error.errno or 0, error.strerror or str(error), path)
 
 
-def replace_file(old: str, new: str) -> None:
+def replace_file(old: str, new: str, *, told_as: str | None = None) -> None:
     """Give `old` the name `new`, in place of what has it.
 
     Raises
     ------
     StorageError
-        The system refuses; it is about `new`.
+        The system refuses; it is about `told_as`, or `new`.
 
     """
     try:
         system.rename(old, new)
     except OSError as error:
-        raise storage_error(error, new) from error
+        raise storage_error(error, told_as or new) from error
 
 
 def link_file(old: str, new: str) -> None:
@@ -217,7 +217,7 @@ def remove_folder(path: str) -> None:
         raise storage_error(error, path) from error
 
 
-def sync_files(folder: str, names: Sequence[str]) -> None:
+def sync_files(folder: str, names: Sequence[str], *, told_as: str | None = None) -> None:
     """Wait until the files `names` in the directory `folder` are on the disk, not their names.
 
     Of many, the whole file system is written out in one go, where the system can do that.
@@ -225,25 +225,25 @@ def sync_files(folder: str, names: Sequence[str]) -> None:
     Raises
     ------
     StorageError
-        The system refuses.
+        The system refuses; it is about what is in `told_as`, or the directory.
 
     """
+    told = told_as or folder
     if len(names) > _MOST_SINGLY:
         try:
             system.sync_filesystem(folder)
         except OSError as error:
             if error.errno != errno.ENOTSUP:
-                raise storage_error(error, folder) from error
+                raise storage_error(error, told) from error
         else:
             return
     for name in names:
-        path = os.path.join(folder, name)  # noqa: PTH118 - a name is a str here
         try:
-            system.sync_named(path)
+            system.sync_named(os.path.join(folder, name))  # noqa: PTH118 - a name is a str here
         except FileNotFoundError:
             continue  # nothing that could be lost
         except OSError as error:
-            raise storage_error(error, path) from error
+            raise storage_error(error, os.path.join(told, name)) from error  # noqa: PTH118 - as above
 
 
 def sync_folder(path: str, *, told_as: str | None = None) -> None:

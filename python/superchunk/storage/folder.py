@@ -144,13 +144,13 @@ class Listing:
     """Whether a settled index file is there."""
 
 
-def list_folder(folder: str, *, sizes: bool = False) -> Listing:
+def list_folder(folder: str, *, sizes: bool = False, told_as: str | None = None) -> Listing:
     """Return the regular files in `folder` that belong to a sparse frame.
 
     Raises
     ------
     StorageError
-        The system refuses.
+        The system refuses; it is about `told_as`, or `folder`.
 
     """
     found = Listing()
@@ -170,7 +170,7 @@ def list_folder(folder: str, *, sizes: bool = False) -> Listing:
                 elif name == SETTLED_NAME:
                     found.settled = True
     except OSError as error:
-        raise storage_error(error, folder) from error
+        raise storage_error(error, told_as or folder) from error
     return found
 
 
@@ -219,7 +219,7 @@ def take_name(new: str, name: str) -> bool:
         replace_file(new, name)
         return False
     old = new[: -len(".new")] + ".old"
-    replace_file(name, old)
+    replace_file(name, old, told_as=name)
     try:
         replace_file(new, name)
     except StorageError:

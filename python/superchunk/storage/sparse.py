@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from superchunk.exceptions import (
@@ -36,6 +37,8 @@ from superchunk.storage.file import (
     FileBytes,
     link_file,
     make_folder,
+    remove_file,
+    remove_folder,
     replace_file,
     sync_files,
     sync_folder,
@@ -115,11 +118,15 @@ class SparseState(ChunkFiles):
             state.fresh = not os.path.lexists(final)
             state._writer.acquire(folder.read_fd, path)
             state._learn_files()
-        except BaseException:
+        except BaseException as error:
             for opened in (file, folder):
                 if opened is not None:
                     opened.close()
-            remove_frame_folder(aside)
+            with suppress(StorageError):
+                remove_file(joined(aside, INDEX_NAME))
+                remove_folder(aside)
+            if isinstance(error, StorageError) and str(error.filename).startswith(aside):
+                raise StorageError(error.errno, error.strerror, path) from error
             raise
         registry.enter((*folder.identity(), 0), state)
         return state
@@ -245,39 +252,37 @@ class SparseState(ChunkFiles):
             super().commit_if_idle()
 
     def _write(self, index_chunk: bytes | None, *, sync: bool) -> None:
-        if not leads_to(self.folder.path, self.folder.read_fd):
-            raise StorageError(
-                f"{self.path}: the directory was removed or replaced while it was open; nothing was written"
-            )
+        self._check_name()
         if self._renumber():
             index_chunk = None
         parts = self._index_file(index_chunk, settled=sync)
         folder = self.folder.path
-        file = FileBytes.create(aside_in(folder), like=self.file)
+        file = FileBytes.create(aside_in(folder), like=self.file, told_as=self.path)
         try:
             file.pwrite(parts, 0)
             if sync:
                 self._sync_chunks()
                 file.sync()
-                sync_folder(folder)
+                sync_folder(folder, told_as=self.path)
             elif not (self.fresh or self.sync_level == "never"):
                 self._keep_settled()
             self._keep_pinned()
-            replace_file(file.path, joined(folder, INDEX_NAME))
+            replace_file(file.path, joined(folder, INDEX_NAME), told_as=self.path)
         except BaseException:
             unpin(self.file)
             if leads_to(joined(folder, INDEX_NAME), file.read_fd):  # interrupted when it had its name already
                 file.path = joined(folder, INDEX_NAME)
-                self._became(file, parts, sync=False)
+                self._became(file, parts, chunks_synced=False)
                 raise
             file.close()
             try_to_remove(file.path)
             raise
         unpin(self.file)
         file.path = joined(folder, INDEX_NAME)
-        self._became(file, parts, sync=sync)
+        self._became(file, parts, chunks_synced=sync)
         if sync:
-            sync_folder(folder)
+            sync_folder(folder, told_as=self.path)
+            self._synced = True
             self._name_synced()
 
     def _index_file(self, index_chunk: bytes | None, *, settled: bool) -> list[bytes]:
@@ -294,7 +299,7 @@ class SparseState(ChunkFiles):
         trailer = self._next_trailer(header, chunk or None, settled=int(settled), sealed_from=int(not all_sealed))
         return [header, chunk, trailer]
 
-    def _became(self, file: FileBytes, parts: list[bytes], *, sync: bool) -> None:
+    def _became(self, file: FileBytes, parts: list[bytes], *, chunks_synced: bool) -> None:
         """Take the index file `file` for the committed one; nothing can be undone from here on."""
         raw = parts[0]
         self._replace_file(file)
@@ -307,11 +312,11 @@ class SparseState(ChunkFiles):
             self._all_sealed = True
         self._stale_seals = self._stale_seals and not self.sealing
         self._header_cbytes = self.live[0]
-        if sync:
+        if chunks_synced:
             self._unsynced = []
         elif self._unsynced is not None:
             self._unsynced += self._pending + self._placed
-        self._synced = sync
+        self._synced = False  # the new name of the index file is not on the disk, and waiting for that may fail
         self._garbage.update(self._dropped)
         self._pending, self._placed, self._dropped = [], [], []
         self._remember()
@@ -356,8 +361,8 @@ class SparseState(ChunkFiles):
     def _sync(self) -> None:
         if not self._synced:
             self._sync_chunks()
-            sync_files(self.folder.path, [INDEX_NAME])
-            sync_folder(self.folder.path)
+            sync_files(self.folder.path, [INDEX_NAME], told_as=self.path)
+            sync_folder(self.folder.path, told_as=self.path)
             self._unsynced = []
             self._synced = True
         self._name_synced()
@@ -365,7 +370,7 @@ class SparseState(ChunkFiles):
 
     def _name_synced(self) -> None:
         if self._new_name and self.unpublished is None:
-            sync_folder(os.path.dirname(self.folder.path))  # noqa: PTH120 - a str all the way
+            sync_folder(os.path.dirname(self.folder.path), told_as=self.path)  # noqa: PTH120 - a str all the way
             self._new_name = False
         self.fresh = False
 
@@ -400,7 +405,7 @@ class SparseState(ChunkFiles):
         """
         self.commit(sync=True)
         remove_strays(self.folder.path)
-        listing = list_folder(self.folder.path)
+        listing = list_folder(self.folder.path, told_as=self.path)
         if self.sync_level == "never" and self._settled is not None:
             self._sync()
         self._garbage = listing.chunks.keys() - self._named() - self._ids.reserved

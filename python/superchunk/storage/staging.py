@@ -82,7 +82,7 @@ def place_chunk(folder: str, ident: int, chunk: bytes) -> StagedChunk:
     if info.special:
         return StagedChunk(chunk_id=ident, nbytes=info.nbytes, cbytes=info.cbytes, special=bytes(chunk))
     name, temporary = chunk_name(ident), staging_name(ident)
-    file = FileBytes.create(joined(folder, temporary))
+    file = FileBytes.create(joined(folder, temporary), told_as=joined(folder, name))
     try:
         try:
             file.pwrite([chunk, _engine.seal(chunk)], 0)
