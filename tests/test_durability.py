@@ -233,6 +233,20 @@ def test_a_damaged_header_index_or_trailer_does_not_open(path: str) -> None:
     superchunk.open(path).close()
 
 
+@pytest.mark.parametrize("lost", [17, 18, 40])
+def test_a_trailer_without_its_last_bytes_is_damaged_and_not_unsealed(path: str, lost: int) -> None:
+    s = grown(path)
+    s.flush()
+    s.append_data(NOISE[8000:12000])
+    s.close()
+    raw = Path(path).read_bytes()
+    Path(path).write_bytes(raw[:-lost] + bytes(lost))  # as a sector that did not reach the disk
+    with pytest.raises(DamagedFrameError):
+        superchunk.open(path)
+    with superchunk.open(path, recover=True) as old:
+        assert old[:] == NOISE[:8000]
+
+
 # Recovery.
 
 
