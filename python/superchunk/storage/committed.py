@@ -94,6 +94,8 @@ class CommittedFrame(MutableChunkTable):
 
     sparse: bool = False
     _retired: RetiredFiles
+    unpublished: str | None = None
+    """The name that a new frame gets with its first commit, if it waits for that."""
 
     def __init__(self, path: str, loaded: Loaded) -> None:
         """Begin with the committed state that `loaded` describes."""
@@ -176,6 +178,10 @@ class CommittedFrame(MutableChunkTable):
     @abstractmethod
     def _sync(self) -> None:
         """Wait for the disk, names included."""
+
+    @abstractmethod
+    def _publish(self, name: str) -> None:
+        """Give a new frame its name, in place of what had it."""
 
     @property
     @abstractmethod
@@ -408,6 +414,10 @@ class CommittedFrame(MutableChunkTable):
             self._committed()
         elif sync and level != "never":
             self._sync()
+        if self.unpublished is not None:
+            self._publish(self.unpublished)
+            if (sync and level != "never") or level == "commit":
+                self._sync()
 
     def _committed(self) -> None:
         """Tidy up behind a commit."""
@@ -431,7 +441,7 @@ class CommittedFrame(MutableChunkTable):
 
     def commit_if_idle(self) -> None:
         """Commit what waits, unless somebody is changing the frame right now."""
-        if self._dirty and self.lock.acquire(blocking=False):
+        if self._dirty and self.unpublished is None and self.lock.acquire(blocking=False):
             try:
                 if not self.busy:
                     self.commit()

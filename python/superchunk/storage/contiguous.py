@@ -230,19 +230,6 @@ class ContiguousState(FollowedFile):
 
     # Committing.
 
-    def commit(self, index_chunk: bytes | None = None, *, sync: bool = False) -> None:
-        """Write what waits, and switch to it; see `CommittedFrame.commit`."""
-        super().commit(index_chunk, sync=sync)
-        if self.unpublished is not None:
-            self._publish(self.unpublished)
-            if (sync and self.sync_level != "never") or self.sync_level == "commit":
-                self._sync()
-
-    def commit_if_idle(self) -> None:
-        """Commit what waits, unless somebody is changing the frame right now."""
-        if self.unpublished is None:
-            super().commit_if_idle()
-
     def _write(self, index_chunk: bytes | None, *, sync: bool) -> None:
         if self._writer.held and not self.unpublished and not self.start:
             self._check_name()
