@@ -32,7 +32,9 @@ from superchunk._opening import (
     existing_data_error,
     exists,
     is_array,
+    mode_of,
     open_handle,
+    publishing,
 )
 from superchunk._staged import StagedCalls
 from superchunk._user import check_available, hooks_for
@@ -148,12 +150,12 @@ class SChunk(StagedCalls):
         decompress = as_dparams(dparams)
         path = place.urlpath
         found = path is not None and exists(os.fspath(path))
-        if found and _mode_of(place) != "w":
+        if found and mode_of(place) != "w":
             self._open_existing(place, cparams, decompress)
             if view is not None and view.nbytes:
                 self._fill_opened(view)
             return
-        if _mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
+        if mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
             msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
             raise ArgumentError(msg)
         compress = as_cparams(cparams, itemsize)
@@ -165,7 +167,7 @@ class SChunk(StagedCalls):
         handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
         self._attach(handle, compress, decompress)
         if view is not None and filled:
-            with _publishing(handle):
+            with publishing(handle):
                 append_bytes(handle.opened(), self._encoder, view)
 
     def _open_existing(self, place: Storage, cparams: CParams | CParamsDict | None, dparams: DParams) -> None:
@@ -563,7 +565,7 @@ class SChunk(StagedCalls):
             msg = "meta: a copy has the metalayers of its original"
             raise ValueError(msg)
         path = place.urlpath
-        if path is not None and exists(os.fspath(path)) and _mode_of(place) != "w":
+        if path is not None and exists(os.fspath(path)) and mode_of(place) != "w":
             raise existing_data_error(os.fspath(path))
         store = self._handle.fresh()
         chosen = self.cparams if cparams is None else as_cparams(cparams, self.cparams.typesize)
@@ -586,7 +588,7 @@ class SChunk(StagedCalls):
         duplicate = SChunk.__new__(SChunk)
         duplicate._attach(handle, chosen, decompress)  # noqa: SLF001  (of the same class)
         target = handle.opened()
-        with _publishing(handle):
+        with publishing(handle):
             if cparams is None:
                 transfer(store, target, progress)
                 return duplicate
@@ -618,21 +620,6 @@ class SChunk(StagedCalls):
                 progress(number + 1, store.nchunks)
 
 
-@contextmanager
-def _publishing(handle: Handle) -> Iterator[None]:
-    """Give a new file its name once its first content is in it; on an error drop it."""
-    store = handle.opened()
-    try:
-        yield
-    except BaseException:
-        handle.store = None
-        if isinstance(store, FrameStore):
-            store.discard()
-        raise
-    if isinstance(store, FrameStore):
-        store.publish()
-
-
 def _check_opened(store: ChunkStore, path: str, layers: Mapping[str, bytes]) -> None:
     """Raise an error when an existing frame is not what the constructor was asked for."""
     if is_array(store):
@@ -656,11 +643,6 @@ def _as_storage(storage: Storage | StorageDict | None, kwargs: Mapping[str, Any]
         msg = f"storage and {next(iter(kwargs))}: expected the object or its fields, got both"
         raise AttributeError(msg)
     return storage if isinstance(storage, Storage) else from_fields(Storage, storage)
-
-
-def _mode_of(place: Storage) -> str:
-    """Return the mode in force: an mmap mode overrules it."""
-    return place.mode if place.mmap_mode is None else MMAP_MODES[place.mmap_mode]
 
 
 def _chunksize(chunksize: int | None, view: memoryview | None, typesize: int) -> int:
