@@ -43,7 +43,6 @@ from superchunk._writing import Encoder, append_bytes, insert_groups, largest_ch
 from superchunk.exceptions import ArgumentError
 from superchunk.meta import Meta, VlMeta, pack_meta
 from superchunk.params import (
-    MMAP_MODES,
     CParams,
     DParams,
     Storage,

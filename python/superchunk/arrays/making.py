@@ -33,11 +33,8 @@ from superchunk.frame.index import MAX_CHUNKS
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.meta import pack_meta
 from superchunk.params import (
-    MAX_BLOCKSIZE,
-    MAX_BUFFERSIZE,
     MAX_DIM,
     CParams,
-    DParams,
     Storage,
     StorageDict,
     as_cparams,
@@ -48,13 +45,14 @@ from superchunk.params import (
 from superchunk.schunk import SChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import DTypeLike
 
-    from superchunk.params import CParamsDict, DParamsDict
+    from superchunk.arrays.partition import Lengths
+    from superchunk.params import CParamsDict, DParams, DParamsDict
 
-__all__ = ["ArrayKeywords", "Blueprint", "as_shape", "begin_array", "plan_array"]
+__all__ = ["ArrayKeywords", "Blueprint", "as_shape", "begin_array", "check_names", "plan_array", "storage_field"]
 
 _STORAGE_FIELDS: Final = frozenset(f.name for f in fields(Storage))
 _KEYWORDS: Final = _STORAGE_FIELDS | {"chunks", "blocks", "cparams", "dparams", "storage"}
@@ -64,8 +62,8 @@ _UNICODE_ITEMSIZE: Final = 4
 class ArrayKeywords(StorageDict, total=False):
     """The keywords of every constructor of arrays."""
 
-    chunks: Sequence[int] | int | None
-    blocks: Sequence[int] | int | None
+    chunks: Lengths | None
+    blocks: Lengths | None
     cparams: CParams | CParamsDict | None
     dparams: DParams | DParamsDict | None
     storage: Storage | StorageDict | None
@@ -126,7 +124,7 @@ def plan_array(
         Something is at the path already, and `mode` is not "w".
 
     """
-    _check_names(keywords)
+    check_names(keywords)
     place = _place_of(keywords)
     wanted = as_shape(shape)
     kind = _checked_dtype(dtype)
@@ -135,12 +133,12 @@ def plan_array(
         wanted = as_shape((*wanted, *inner))
     text = dtype_text(kind)
     compress = _cparams_of(keywords.get("cparams"), kind)
-    chunks = _partition_argument("chunks", keywords.get("chunks"), len(wanted))
-    blocks = _partition_argument("blocks", keywords.get("blocks"), len(wanted))
-    chunks, blocks = choose_partition(wanted, kind.itemsize, chunks, blocks)
+    chunks, blocks = choose_partition(wanted, kind.itemsize, keywords.get("chunks"), keywords.get("blocks"))
     layout = ArrayLayout(wanted, chunks, blocks, text)
-    blocksize = _check_sizes(layout, kind.itemsize)
-    compress = with_typesize(compress, kind.itemsize, blocksize)
+    if layout.nchunks > MAX_CHUNKS:
+        msg = f"chunks: expected at most {MAX_CHUNKS} chunks, got {layout.nchunks} of {chunks}; choose larger ones"
+        raise ArgumentError(msg)
+    compress = with_typesize(compress, kind.itemsize, layout.block_items * kind.itemsize)
     decompress = as_dparams(keywords.get("dparams"))
     check_available(
         number_of(compress.codec),
@@ -214,10 +212,19 @@ def begin_array(blueprint: Blueprint) -> Iterator[SChunk]:
         yield schunk
 
 
-def _check_names(keywords: Mapping[str, Any]) -> None:
+def check_names(keywords: Mapping[str, Any]) -> None:
+    """Raise KeywordError when a keyword is not known."""
     for name in keywords:
         if name not in _KEYWORDS:
             raise KeywordError(name, sorted(_KEYWORDS))
+
+
+def storage_field(keywords: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401  (any field's value)
+    """Return a field of `Storage` that is given as a keyword or in ``storage=``; None if it is not."""
+    storage = keywords.get("storage")
+    if isinstance(storage, Storage):
+        return getattr(storage, name)
+    return (keywords if storage is None else storage).get(name)
 
 
 def _place_of(keywords: Mapping[str, Any]) -> Storage:
@@ -262,37 +269,6 @@ def _cparams_of(given: CParams | CParamsDict | None, dtype: np.dtype[Any]) -> CP
     return as_cparams(given, dtype.itemsize)
 
 
-def _partition_argument(name: str, given: object, ndim: int) -> tuple[int, ...] | None:
-    """Return a chunk or block shape as a tuple; one int stands for one dimension."""
-    if given is None:
-        return None
-    if hasattr(given, "__index__") and not isinstance(given, np.ndarray):
-        given = (given,)
-    if not isinstance(given, (tuple, list)):
-        msg = f"{name}: expected a tuple, a list or an int, got {type(given).__name__}"
-        raise TypeError(msg)
-    if len(given) != ndim:
-        msg = f"{name}: expected {ndim} numbers, one for each dimension, got {len(given)}"
-        raise ArgumentError(msg)
-    return tuple(operator.index(length) for length in given)
-
-
-def _check_sizes(layout: ArrayLayout, itemsize: int) -> int:
-    """Return the bytes of a block, if a block, a chunk and the index are not too large."""
-    blocksize, chunksize = layout.block_items * itemsize, layout.chunk_items * itemsize
-    if blocksize > MAX_BLOCKSIZE:
-        msg = f"blocks: expected at most {MAX_BLOCKSIZE} bytes, got {blocksize}: {layout.blocks} items of {itemsize}"
-        raise ArgumentError(msg)
-    if chunksize > MAX_BUFFERSIZE:
-        extended = layout.extended
-        msg = f"chunks: expected at most {MAX_BUFFERSIZE} bytes, got {chunksize}: {extended} items of {itemsize}"
-        raise ArgumentError(msg)
-    if layout.nchunks > MAX_CHUNKS:
-        msg = f"chunks: expected at most {MAX_CHUNKS} chunks, got {layout.nchunks}; choose larger ones"
-        raise ArgumentError(msg)
-    return blocksize
-
-
 def _layers_of(layout: ArrayLayout, place: Storage, layers: Mapping[str, bytes] | None) -> dict[str, bytes]:
     """Return all fixed metalayers, that of the array first."""
     if layers is not None and place.meta is not None:
@@ -308,4 +284,3 @@ def _layers_of(layout: ArrayLayout, place: Storage, layers: Mapping[str, bytes] 
         msg = f"meta: expected at most {MAX_METALAYERS - 1} metalayers beside the array's own, got {len(kept)}"
         raise ArgumentError(msg)
     return {LAYERS[0]: layout.to_bytes(), **kept}
-
