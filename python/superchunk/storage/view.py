@@ -84,6 +84,10 @@ class TableView(ABC):
         """Return where the chunks from `start` to below `stop` are."""
         return self._open.sources(start, stop)
 
+    def picked(self, nchunks: Sequence[int]) -> list[Source]:
+        """Return where the chunks of these ascending numbers are."""
+        return self._open.picked(nchunks)
+
     @property
     @abstractmethod
     def seals(self) -> range | None:
