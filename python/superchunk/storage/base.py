@@ -180,6 +180,10 @@ class ChunkStore(Protocol):
         """Keep the chunks where they are while the block reads, for long reads."""
         ...
 
+    def holding(self) -> AbstractContextManager[None]:
+        """Keep others who take turns from the container while the block runs; see their changes first."""
+        ...
+
     @property
     def sealed(self) -> bool:
         """Whether seals behind chunks prove something: nobody else changed the frame."""

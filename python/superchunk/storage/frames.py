@@ -473,6 +473,24 @@ class FrameStore(TableView):
         with self._open.steady():
             yield
 
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Keep others who take turns from the frame while the block runs; see their changes first.
+
+        Raises
+        ------
+        StorageError
+            The lock file cannot be made, locked or written.
+
+        """
+        if self._sidecar is None:
+            yield
+            return
+        with self._sidecar.exclusive() as changed:
+            self._open.refresh(force=changed)
+            self._noticed()
+            yield
+
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
         with self._changing() as state:
