@@ -256,7 +256,9 @@ def test_arange_is_that_of_numpy(arguments: tuple[Any, ...]) -> None:
     assert a[:].tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u4", "f2", "f4", "f8", "g", "c8", "c16", ">f4", ">i8", "m8[s]", ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", ["i1", "u4", "f2", "f4", "f8", "g", "c8", "c16", ">f4", ">i8", "m8[s]", ml_dtypes.bfloat16]
+)
 def test_long_ranges_are_those_of_numpy_in_every_dtype(dtype: Any) -> None:
     n = 1_200_000
     with np.errstate(all="ignore"):
@@ -526,7 +528,9 @@ def test_concat_and_stack_are_those_of_numpy(axis: int, tmp_path: Path) -> None:
     b = superchunk.stack(given_, axis=axis, chunks=(2, 2, 2))
     check_layout(b, np.stack([x, y, np.asarray(z.tolist())], axis=axis))
     shorter = x[:2] if axis == 0 else x[:, :2]
-    check_layout(superchunk.concat([x, shorter, x[:0] if axis == 0 else x[:, :0]], axis), np.concatenate([x, shorter], axis))
+    check_layout(
+        superchunk.concat([x, shorter, x[:0] if axis == 0 else x[:, :0]], axis), np.concatenate([x, shorter], axis)
+    )
 
 
 def test_joining_refuses_what_does_not_fit() -> None:

@@ -63,7 +63,11 @@ def test_every_constructor_takes_every_keyword(make: Callable[..., superchunk.ND
     assert a.dparams.nthreads == 1
     assert a.urlpath == str(path)
     schunk = a.schunk
-    assert (schunk.typesize, schunk.blocksize, schunk.chunksize) == (a.dtype.itemsize, 6 * a.dtype.itemsize, 24 * a.dtype.itemsize)
+    assert (schunk.typesize, schunk.blocksize, schunk.chunksize) == (
+        a.dtype.itemsize,
+        6 * a.dtype.itemsize,
+        24 * a.dtype.itemsize,
+    )
     theirs = blosc2.open(str(path), mode="r")
     assert (theirs.chunks, theirs.blocks, theirs.dtype) == ((3, 4), (2, 3), a.dtype)
     np.testing.assert_array_equal(theirs[:], a[:])

@@ -175,7 +175,7 @@ def copy(array: ArrayLike | NDArray, dtype: DTypeLike = None, **kwargs: Unpack[A
 
 def copy_of(array: NDArray, dtype: DTypeLike, casting: Casting, keywords: Mapping[str, Any]) -> NDArray:
     """Return a copy of an NDArray; see `copy`."""
-    store = array.schunk._handle.fresh()  # noqa: SLF001  (its chunks are taken as they are)
+    store = array.schunk._handle.fresh()
     given = {name: value for name, value in keywords.items() if value is not None}
     if storage_field(given, "meta") is not None:
         msg = "meta: a copy has the metalayers of its original"
@@ -191,7 +191,7 @@ def copy_of(array: NDArray, dtype: DTypeLike, casting: Casting, keywords: Mappin
     same = not anew and _same_chunks(array, blueprint)
     fill = _lone_entry(store) if source.dtype == array.dtype else 0
     with begin_array(blueprint) as schunk:
-        target = schunk._handle.opened()  # noqa: SLF001  (as above)
+        target = schunk._handle.opened()
         if same:
             transfer(store, target)
             return NDArray(schunk)
@@ -207,7 +207,7 @@ def copy_of(array: NDArray, dtype: DTypeLike, casting: Casting, keywords: Mappin
 
 def _same_chunks(array: NDArray, blueprint: Blueprint) -> bool:
     """Return whether the chunks of a copy would decode to the bytes that those of the original do."""
-    held = ArrayLayout.from_bytes(array.schunk._handle.opened().meta[array._layer])  # noqa: SLF001  (not a view's)
+    held = ArrayLayout.from_bytes(array.schunk._handle.opened().meta[array._layer])
     new = blueprint.layout
     same_items = (held.shape, held.chunks, held.blocks) == (new.shape, new.chunks, new.blocks)
     return same_items and blueprint.dtype == array.dtype

@@ -15,13 +15,13 @@ Source: docs/format/b2nd.md, "Geometry".
 from __future__ import annotations
 
 from itertools import product
-from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from superchunk import _engine
 from superchunk.arrays.making import begin_array
+from superchunk.arrays.memory import memory_of
 from superchunk.arrays.ndarray import NDArray
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 
@@ -102,7 +102,7 @@ def boxes_of(layout: ArrayLayout) -> Iterator[Box]:
 
 def put_boxes(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> None:
     """Append a chunk for each box."""
-    store = schunk._handle.opened()  # noqa: SLF001  (the chunks are put past the items)
+    store = schunk._handle.opened()
     held = 0
     group: list[bytes] = []
     for chunk in packed(schunk, blueprint, produce, boxes):
@@ -117,12 +117,12 @@ def put_boxes(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Ite
 def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> Iterator[bytes]:
     """Yield the compressed chunk of each box; see the top of this page."""
     layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
-    encoder = schunk._encoder  # noqa: SLF001  (that of the new container)
+    encoder = schunk._encoder
     params = encoder.params
     geometry = _engine.Geometry(layout.chunks, layout.blocks, itemsize)
 
     def pack(items: np.ndarray[Any, Any]) -> bytes:
-        memory = _memory_of(items)
+        memory = memory_of(items)
         return _engine.pack(geometry, params, memory.bytes, memory.offset, items.strides, items.shape)
 
     if layout.nchunks <= 1 or layout.nchunks * geometry.chunk_nbytes < _ALONE_NBYTES or encoder.hooks is not None:
@@ -158,42 +158,9 @@ def _shown(box: Box) -> str:
     return f"[{', '.join(f'{edge.start}:{edge.stop}' for edge in box)}]"
 
 
-class _Memory(NamedTuple):
-    """Memory that an array lies in."""
-
-    bytes: np.ndarray[Any, np.dtype[np.uint8]]
-    """All of it, from the first to the last byte of any item."""
-    offset: int
-    """At which byte the first item begins."""
-
-
-class _Span:
-    """A range of addresses, which keeps the array alive that they belong to."""
-
-    __slots__ = ("__array_interface__", "array")
-
-    def __init__(self, array: np.ndarray[Any, Any], address: int, nbytes: int) -> None:
-        self.array = array
-        self.__array_interface__ = {"data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
-
-
-def _memory_of(items: np.ndarray[Any, Any]) -> _Memory:
-    """Return the memory of an array of any strides, without a copy."""
-    before = behind = 0
-    for length, stride in zip(items.shape, items.strides, strict=True):
-        reach = (length - 1) * stride
-        if stride < 0:
-            before -= reach
-        else:
-            behind += reach
-    address = items.__array_interface__["data"][0]
-    span = _Span(items, address - before, before + behind + items.itemsize)
-    return _Memory(np.asarray(span), before)
-
-
 def put_special(schunk: SChunk, blueprint: Blueprint, kind: SpecialValue, value: bytes | None) -> None:
     """Fill an empty container with one value."""
-    store = schunk._handle.opened()  # noqa: SLF001  (the chunks are put past the items)
+    store = schunk._handle.opened()
     layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
     nchunks = layout.nchunks
     if not nchunks:
@@ -209,11 +176,6 @@ def _put_long_value(store: ChunkStore, schunk: SChunk, blueprint: Blueprint, val
     layout = blueprint.layout
     geometry = _engine.Geometry(layout.chunks, layout.blocks, len(value))
     strides = (0,) * layout.ndim
-    chunk = _engine.pack(geometry, schunk._encoder.params, value, 0, strides, layout.chunks)  # noqa: SLF001  (its own)
+    chunk = _engine.pack(geometry, schunk._encoder.params, value, 0, strides, layout.chunks)
     for start in range(0, layout.nchunks, _SLAB):
         store.insert(store.nchunks, [chunk] * min(_SLAB, layout.nchunks - start))
-
-
-def nbytes_of(blueprint: Blueprint) -> int:
-    """Return the bytes of all items."""
-    return prod(blueprint.layout.shape) * blueprint.dtype.itemsize

@@ -206,9 +206,9 @@ def begin_array(blueprint: Blueprint) -> Iterator[SChunk]:
         publish=False,
     )
     schunk = SChunk.__new__(SChunk)
-    schunk._attach(handle, cparams, blueprint.dparams)  # noqa: SLF001  (its parts, made here)
+    schunk._attach(handle, cparams, blueprint.dparams)
     with publishing(handle), handle.opened().batch():
-        schunk._encoder.check()  # noqa: SLF001  (as above)
+        schunk._encoder.check()
         yield schunk
 
 

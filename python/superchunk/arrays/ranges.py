@@ -210,7 +210,7 @@ def eye(
         return build_special(blueprint, SpecialValue.ZERO)
     with begin_array(blueprint) as schunk:
         put_special(schunk, blueprint, SpecialValue.ZERO, None)
-        store = schunk._handle.opened()  # noqa: SLF001  (the chunks are put past the items)
+        store = schunk._handle.opened()
         chunks = packed(schunk, blueprint, produce, (box for _, box in met))
         for (nchunk, _), chunk in zip(met, chunks, strict=True):
             store.replace(nchunk, chunk)
