@@ -42,7 +42,9 @@ MAKERS = {
     ),
     "arange": "a = superchunk.arange(2**25, shape=(2**12, 2**13), urlpath=path)",
     "linspace": "a = superchunk.linspace(0, 1, 2**25, urlpath=path)",
-    "from_pieces": "a = superchunk.from_pieces((np.full((64, 2**13), i) for i in range(64)), (2**12, 2**13), urlpath=path)",
+    "from_pieces": (
+        "a = superchunk.from_pieces((np.full((64, 2**13), i) for i in range(64)), (2**12, 2**13), urlpath=path)"
+    ),
     "from_pieces with places": (
         "a = superchunk.from_pieces(((slice(64 * i, 64 * i + 64), np.full((64, 2**13), i)) for i in range(64)),"
         " (2**12, 2**13), 'i8', urlpath=path)"

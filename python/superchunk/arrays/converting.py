@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
 
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import DTypeLike
 
     from superchunk.arrays.making import ArrayKeywords, Blueprint
     from superchunk.arrays.sources import Casting
@@ -41,7 +41,7 @@ __all__ = ["array", "asarray", "astype", "copy", "copy_of"]
 
 
 def asarray(
-    array: ArrayLike | NDArray,
+    array: object,
     copy: bool | None = None,  # noqa: FBT001  (positional for users of python-blosc2)
     dtype: DTypeLike = None,
     casting: Casting = "unsafe",
@@ -106,7 +106,7 @@ def asarray(
 
 
 def array(
-    array: ArrayLike | NDArray,
+    array: object,
     copy: bool | None = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
     dtype: DTypeLike = None,
     casting: Casting = "unsafe",
@@ -117,7 +117,7 @@ def array(
 
 
 def astype(
-    array: ArrayLike | NDArray,
+    array: object,
     dtype: DTypeLike,
     casting: Casting = "unsafe",
     copy: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
@@ -147,7 +147,7 @@ def astype(
     return asarray(array, True if copy else None, dtype, casting, **kwargs)
 
 
-def copy(array: ArrayLike | NDArray, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def copy(array: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return a copy of an array, in memory unless `urlpath` says otherwise.
 
     Parameters

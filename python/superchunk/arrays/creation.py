@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Unpack
 
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import DTypeLike
 
     from superchunk._buffers import AnyBuffer
     from superchunk.arrays.filling import Box
@@ -114,12 +114,11 @@ def nans(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayKe
     kind = blueprint.dtype
     if kind in _NAN_NATIVE:
         return build_special(blueprint, SpecialValue.NAN)
-    try:
-        item = np.full((), np.nan, kind)
-        fits = bool(item != item)  # noqa: PLR0124  (that is what NaN is)
-    except (TypeError, ValueError):
-        fits = False
-    if not fits or kind.names is not None:
+    item = np.zeros((), kind)
+    if kind.names is None and kind.kind not in "SU":
+        with np.errstate(invalid="ignore"):
+            item = np.asarray(np.nan).astype(kind)
+    if not bool(np.any(item != item)):  # noqa: PLR0124  (that is what NaN is)
         msg = f"dtype: expected items that can be NaN, got {kind}"
         raise ArgumentError(msg)
     return build_special(blueprint, SpecialValue.VALUE, item.tobytes())
@@ -161,32 +160,35 @@ def full(
     if isinstance(fill_value, bytes):
         dtype = np.dtype(("S", max(len(fill_value), 1)))
     kind = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
+    if kind.names is None and np.ndim(fill_value):
+        msg = f"fill_value: expected one item, got an array of shape {np.shape(fill_value)}"
+        raise ArgumentError(msg)
     blueprint = plan_array(shape, kind, kwargs)
     item = np.zeros((), blueprint.dtype)
     item[()] = fill_value
     return build_special(blueprint, SpecialValue.VALUE, item.tobytes())
 
 
-def empty_like(x: ArrayLike | NDArray, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def empty_like(x: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return `empty` of the shape of an array, and of its dtype unless given."""
     source = source_of(x)
     return empty(source.shape, source.dtype if dtype is None else dtype, **kwargs)
 
 
-def zeros_like(x: ArrayLike | NDArray, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def zeros_like(x: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return `zeros` of the shape of an array, and of its dtype unless given."""
     source = source_of(x)
     return zeros(source.shape, source.dtype if dtype is None else dtype, **kwargs)
 
 
-def ones_like(x: ArrayLike | NDArray, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def ones_like(x: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return `ones` of the shape of an array, and of its dtype unless given."""
     source = source_of(x)
     return ones(source.shape, source.dtype if dtype is None else dtype, **kwargs)
 
 
 def full_like(
-    x: ArrayLike | NDArray,
+    x: object,
     fill_value: Any,  # noqa: ANN401  (whatever an item can be made from)
     dtype: DTypeLike = None,
     **kwargs: Unpack[ArrayKeywords],
@@ -292,17 +294,18 @@ class _Values:
     def take(self, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """Return the next values."""
         count = prod(shape)
-        seen = 0
+        seen, ended = 0, False
 
         def counted() -> Iterator[Any]:
-            nonlocal seen
+            nonlocal seen, ended
             for seen, value in enumerate(islice(self._iterator, count), 1):  # noqa: B007  (how many there were)
                 yield value
+            ended = True
 
         try:
             items = np.fromiter(counted(), self._dtype, count)
         except ValueError:
-            if seen == count:
+            if seen == count or not ended:
                 raise
             raise _too_few(self._total, self._taken + seen) from None
         self._taken += count

@@ -17,8 +17,6 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
-
 from superchunk import _engine
 from superchunk.arrays.making import begin_array
 from superchunk.arrays.memory import memory_of
@@ -27,6 +25,8 @@ from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    import numpy as np
 
     from superchunk.arrays.making import Blueprint
     from superchunk.frame.b2nd import ArrayLayout

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import DTypeLike
 
     from superchunk.arrays.filling import Box
     from superchunk.arrays.making import ArrayKeywords
@@ -33,7 +33,7 @@ __all__ = ["concat", "concatenate", "stack"]
 
 
 def concat(
-    arrays: Sequence[ArrayLike | NDArray],
+    arrays: Sequence[object],
     /,
     axis: int = 0,
     dtype: DTypeLike = None,
@@ -79,7 +79,7 @@ concatenate = concat
 
 
 def stack(
-    arrays: Sequence[ArrayLike | NDArray],
+    arrays: Sequence[object],
     axis: int = 0,
     dtype: DTypeLike = None,
     casting: Casting = "same_kind",
@@ -123,7 +123,7 @@ def stack(
     return _joined([_expanded(source, place) for source in sources], place, None, kwargs)
 
 
-def _sources(arrays: Sequence[ArrayLike | NDArray], dtype: DTypeLike, casting: Casting) -> list[Source]:
+def _sources(arrays: Sequence[object], dtype: DTypeLike, casting: Casting) -> list[Source]:
     """Return what the arrays hold, all of one dtype."""
     sources = [source_of(array) for array in arrays]
     if not sources:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Unpack
 
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import DTypeLike
 
     from superchunk.arrays.filling import Box
     from superchunk.arrays.making import ArrayKeywords, Blueprint
@@ -40,7 +40,7 @@ __all__ = ["from_pieces"]
 
 
 def from_pieces(
-    pieces: Iterable[ArrayLike | NDArray | tuple[Place, ArrayLike | NDArray]],
+    pieces: Iterable[object],
     shape: Lengths,
     dtype: DTypeLike = None,
     **kwargs: Unpack[ArrayKeywords],
