@@ -2,22 +2,27 @@
 
 ::
 
-    this thread      produce k+1        store k-1       produce k+2        store k
-    helper thread              compress k                        compress k+1
+    this thread    produce k+2   store k     produce k+3   store k+1
+    helper         compress k        compress k+2
+    helper         compress k+1          compress k+3
 
-The engine compresses straight out of the memory in which the items are, whatever its strides, with
-all threads. Meanwhile this thread puts the chunk before into the store and gets the items of the
-next one, so that three chunks are in memory at most. User codecs and filters run on this thread alone.
+The engine compresses straight out of the memory in which the items are, whatever its strides. Each
+helper has a chunk of its own, which costs less than sharing one; where that would take more than some
+32 MiB, there are fewer helpers, and threads of the engine share a chunk. Meanwhile this thread puts finished
+chunks into the store and gets the items of the next one. User codecs and filters run on this thread alone.
 
 Source: docs/format/b2nd.md, "Geometry".
 """
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from superchunk import _engine
+from superchunk._encoding import encode_params
 from superchunk.arrays.making import begin_array
 from superchunk.arrays.memory import memory_of
 from superchunk.arrays.ndarray import NDArray
@@ -25,6 +30,7 @@ from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
 
     import numpy as np
 
@@ -39,13 +45,15 @@ Box: TypeAlias = tuple[slice, ...]
 """Where a chunk's items are in the array: ``start:stop`` in each dimension, inside the shape."""
 
 Produce: TypeAlias = "Callable[[Box], np.ndarray[Any, Any]]"
-"""Returns the items of a box, of the array's dtype; they must not change until two boxes later."""
+"""Returns the items of a box, of the array's dtype; they must not change while the array is made."""
 
 _GROUP_CBYTES: Final = 2**20
 """Compressed bytes that are held before they go to the store."""
 _GROUP_NCHUNKS: Final = 512
 _ALONE_NBYTES: Final = 2**20
 """Below this many bytes in all a helper thread costs more than it saves."""
+_AHEAD_NBYTES: Final = 2**25
+"""Uncompressed bytes that helpers work on at a time, if a chunk is no larger."""
 _SLAB: Final = 8192
 
 
@@ -117,29 +125,32 @@ def put_boxes(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Ite
 def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> Iterator[bytes]:
     """Yield the compressed chunk of each box; see the top of this page."""
     layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
-    encoder = schunk._encoder
-    params = encoder.params
+    encoder = schunk._encoder  # noqa: SLF001  (that of the new container)
     geometry = _engine.Geometry(layout.chunks, layout.blocks, itemsize)
+    alone = layout.nchunks * geometry.chunk_nbytes < _ALONE_NBYTES or encoder.hooks is not None
+    nhelpers = 0 if alone else min(encoder.cparams.nthreads, max(_AHEAD_NBYTES // geometry.chunk_nbytes, 1))
+    params = encoder.params
+    if nhelpers > 1:
+        params = encode_params(replace(encoder.cparams, nthreads=-(-encoder.cparams.nthreads // nhelpers)))
 
     def pack(items: np.ndarray[Any, Any]) -> bytes:
         memory = memory_of(items)
         return _engine.pack(geometry, params, memory.bytes, memory.offset, items.strides, items.shape)
 
-    if layout.nchunks <= 1 or layout.nchunks * geometry.chunk_nbytes < _ALONE_NBYTES or encoder.hooks is not None:
+    if not nhelpers or layout.nchunks == 1:
         for box in boxes:
             yield pack(_checked(produce(box), box, blueprint))
         return
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (large arrays only)
 
-    with ThreadPoolExecutor(1, "superchunk-pack") as helper:
-        before = None
+    with ThreadPoolExecutor(nhelpers, "superchunk-pack") as helpers:
+        waiting: deque[Future[bytes]] = deque()
         for box in boxes:
-            task = helper.submit(pack, _checked(produce(box), box, blueprint))
-            if before is not None:
-                yield before.result()
-            before = task
-        if before is not None:
-            yield before.result()
+            waiting.append(helpers.submit(pack, _checked(produce(box), box, blueprint)))
+            if len(waiting) > nhelpers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _checked(items: np.ndarray[Any, Any], box: Box, blueprint: Blueprint) -> np.ndarray[Any, Any]:
