@@ -1,4 +1,4 @@
-"""The metalayer of arrays: rules of docs/format/b2nd.md, "Reading safely", one by one."""
+"""The metalayer of arrays: rules of docs/format/b2nd.md, "Rules for a safe reader", one by one."""
 
 from __future__ import annotations
 

@@ -55,8 +55,10 @@ TEXTS = [
     ),
     (
         np.dtype([("a", "u1"), ("b", [("p", "u1"), ("q", "i4")])], align=True),
-        "{'names': ['a', 'b'], 'formats': ['u1', [('p', 'u1'), ('q', '<i4')]], 'offsets': [0, 4], "
-        "'itemsize': 12, 'aligned': True}",
+        (
+            "{'names': ['a', 'b'], 'formats': ['u1', [('p', 'u1'), ('q', '<i4')]], 'offsets': [0, 4], "
+            "'itemsize': 12, 'aligned': True}"
+        ),
     ),
     (
         np.dtype({"names": [], "formats": [], "itemsize": 8}),
