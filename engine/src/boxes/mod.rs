@@ -11,7 +11,7 @@
 //! part of chunks can be decoded on its own. Where chunks are, which of them a selection meets and what an array is
 //! are the caller's matters.
 //!
-//! Source: docs/format/b2nd.md, section "Geometry".
+//! Source: docs/format/b2nd.md, sections "Geometry" and "Reading a box".
 
 mod board;
 mod content;
