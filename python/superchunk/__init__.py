@@ -58,8 +58,16 @@ from superchunk.arrays.packed import (
     unpack_array2,
     unpack_tensor,
 )
+from superchunk.arrays.partitions import (
+    PartitionReport,
+    are_partitions_aligned,
+    are_partitions_behaved,
+    compute_chunks_blocks,
+    explain_partition,
+)
 from superchunk.arrays.pieces import from_pieces
 from superchunk.arrays.ranges import arange, eye, linspace
+from superchunk.arrays.touched import get_slice_nchunks
 from superchunk.core import (
     clib_info,
     compress,
@@ -94,6 +102,7 @@ from superchunk.exceptions import (
     StorageError,
     SuperchunkError,
     TruncatedError,
+    UnsafeDeserializationError,
     UnsupportedError,
 )
 from superchunk.meta import Meta, VlMeta
@@ -165,6 +174,7 @@ __all__ = [
     "NDArray",
     "NewerFormatError",
     "PartReport",
+    "PartitionReport",
     "ReadOnlyError",
     "RepairReport",
     "RepairedChunk",
@@ -177,11 +187,14 @@ __all__ = [
     "SuperchunkError",
     "TruncatedError",
     "Tuner",
+    "UnsafeDeserializationError",
     "UnsupportedError",
     "VerifyReport",
     "VlMeta",
     "__version__",
     "arange",
+    "are_partitions_aligned",
+    "are_partitions_behaved",
     "array",
     "asarray",
     "astype",
@@ -191,6 +204,7 @@ __all__ = [
     "compress2",
     "compress_blosc1",
     "compressor_list",
+    "compute_chunks_blocks",
     "concat",
     "concatenate",
     "copy",
@@ -202,6 +216,7 @@ __all__ = [
     "dparams_dflts",
     "empty",
     "empty_like",
+    "explain_partition",
     "eye",
     "free_resources",
     "from_cframe",
@@ -215,6 +230,7 @@ __all__ = [
     "get_clib",
     "get_compressor",
     "get_cpu_info",
+    "get_slice_nchunks",
     "linspace",
     "load",
     "load_array",
