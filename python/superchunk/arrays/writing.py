@@ -253,6 +253,9 @@ def _write_points(
         ]
         items = writer.read(nchunk, box)
         target = items if field is None else items[field]
-        coords = np.unravel_index(flat[mine], form.layout.shape)
-        target[tuple(at - start for at, start in zip(coords, starts, strict=True))] = given[mine]
+        if starts:
+            coords = np.unravel_index(flat[mine], form.layout.shape)
+            target[tuple(at - start for at, start in zip(coords, starts, strict=True))] = given[mine]
+        else:  # a 0-d array, indexed by a scalar bool
+            target[()] = given[mine[-1]]
         store.replace(nchunk, writer.pack(items, nchunk))
