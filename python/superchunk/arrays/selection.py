@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Positions: TypeAlias = range | NDArray[np.int64]
 
-__all__ = ["Cross", "Points", "cross_of", "select", "select_crossed"]
+__all__ = ["Cross", "Points", "cross_of", "expanded", "out_of_bounds", "select", "select_crossed"]
 
 _KINDS = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
@@ -114,7 +114,7 @@ def select(key: object, shape: Sequence[int]) -> Cross | Points:
     parts: list[_Part] = []
     fancy = False
     at = 0
-    for entry in _expanded(key, len(shape)):
+    for entry in expanded(key, len(shape)):
         if entry is None or entry is Ellipsis:
             parts.append(_Gap(None, range(1), entry is None))
         elif isinstance(entry, slice):
@@ -150,7 +150,7 @@ def select_crossed(key: object, shape: Sequence[int]) -> Cross:
     """
     axes: list[Positions] = []
     result: list[int] = []
-    for entry in _expanded(key, len(shape)):
+    for entry in expanded(key, len(shape)):
         if entry is Ellipsis:
             continue
         if entry is None:
@@ -181,7 +181,7 @@ def cross_of(region: Sequence[slice], shape: Sequence[int]) -> Cross:
     return Cross(axes, tuple(len(axis) for axis in axes))
 
 
-def _expanded(key: object, ndim: int) -> list[Any]:
+def expanded(key: object, ndim: int) -> list[Any]:
     """Return the entries of an expression, checked for their kind, with slices for what it leaves out.
 
     An entry is None, an ellipsis before the slices that it stands for, a slice, an int, or an array of bool
@@ -219,7 +219,7 @@ def _entry(one: object) -> Any:  # noqa: ANN401  (one of the four kinds)
     if isinstance(one, bool | np.bool_):
         return np.asarray(one, bool)
     try:
-        return operator.index(one)  # type: ignore[arg-type]  (that is the question)
+        return operator.index(one)  # type: ignore[arg-type]  # that is the question
     except TypeError:
         pass
     if isinstance(one, str | bytes | float | complex | np.floating):
@@ -301,9 +301,7 @@ def _advanced(parts: list[_Part], axes: list[Positions]) -> Cross | Points:
         for part in parts:
             if isinstance(part, _Fancy) and part.axis is not None:
                 axes[part.axis] = np.ascontiguousarray(part.positions.reshape(-1))
-        ahead, behind = (
-            [gap.axis for gap in some if gap.axis is not None] for some in (gaps[:before], gaps[before:])
-        )
+        ahead, behind = ([gap.axis for gap in some if gap.axis is not None] for some in (gaps[:before], gaps[before:]))
         shown = [*ahead, *owners, *behind]
         rest = [part for part in parts if isinstance(part, int)]
         order = (*rest, *shown)

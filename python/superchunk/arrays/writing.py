@@ -248,7 +248,7 @@ def _write_points(
             at * chunk for at, chunk in zip(np.unravel_index(nchunk, form.layout.grid), form.layout.chunks, strict=True)
         ]
         box = [
-            (int(start), int(min(start + chunk, size)), 1)
+            (start, min(start + chunk, size), 1)
             for start, chunk, size in zip(starts, form.layout.chunks, form.layout.shape, strict=True)
         ]
         items = writer.read(nchunk, box)
