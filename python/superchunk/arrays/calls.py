@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from superchunk._info import InfoReport, ratio, size
+from superchunk._pickling import reduced
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
@@ -19,6 +20,7 @@ from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
     from typing import SupportsIndex, Unpack
@@ -126,7 +128,7 @@ class ArrayCalls(SharedArray):
 
     def squeeze(self, axis: Axes) -> NDArray:
         """Return a view without axes of length 1; see `superchunk.squeeze`."""
-        return squeeze(self, axis)  # type: ignore[arg-type]  (NDArray is the only subclass made)
+        return squeeze(self, axis)  # type: ignore[arg-type]  # NDArray is the only subclass made
 
     def expand_dims(self, axis: Axes = 0) -> NDArray:
         """Return a view with new axes of length 1; see `superchunk.expand_dims`."""
@@ -182,7 +184,7 @@ class ArrayCalls(SharedArray):
 
         """
         wanted = np.dtype(dtype)
-        if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]  (NumPy checks the word)
+        if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]  # NumPy checks the word
             msg = f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule {casting!r}"
             raise TypeError(msg)
         if not copy and wanted == self.dtype and not kwargs:
@@ -231,7 +233,7 @@ class ArrayCalls(SharedArray):
 
         return reshaped(self, shape, kwargs, c_order=c_order)  # type: ignore[arg-type]
 
-    def save(self, urlpath: str, contiguous: bool = True, **kwargs: Unpack[ArrayKeywords]) -> None:  # noqa: FBT001, FBT002  (as in python-blosc2)
+    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Unpack[ArrayKeywords]) -> None:  # noqa: FBT001, FBT002  (as in python-blosc2)
         """Write a copy to a file, or with `contiguous` False to a directory.
 
         Raises
@@ -307,6 +309,24 @@ class ArrayCalls(SharedArray):
         return changed
 
     @contextmanager
+    def holding_lock(self) -> Iterator[Self]:
+        """Hold the lock that other processes wait for over several operations; see `SChunk.holding_lock`."""
+        with self.schunk.holding_lock():
+            yield self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled as the path, to be opened there again for reading.
+
+        Raises
+        ------
+        TypeError
+            It is in memory, or has changes or functions that another process would miss.
+
+        """
+        make, arguments = reduced(self._handle, self.dparams, filtered=self.schunk._postfilter is not None, array=True)
+        return (make, arguments) if self._base is None else (_view_again, (make, arguments, self._axes))
+
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes inside one commit; see `SChunk.transaction`."""
         with self.schunk.transaction():
@@ -344,6 +364,12 @@ class ArrayCalls(SharedArray):
     ) -> None:
         """Close; if writing fails, the array stays open."""
         self.close()
+
+
+def _view_again(make: Callable[..., NDArray], arguments: tuple[Any, ...], axes: tuple[int | None, ...]) -> NDArray:
+    """Return a view that was pickled."""
+    array = make(*arguments)
+    return array._view_of(array, axes)
 
 
 def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # noqa: ANN401  (an array or NDArray)

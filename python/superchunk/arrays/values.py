@@ -117,7 +117,8 @@ class ArrayValues:
 
     def part(self, given: Sequence[slice | NumpyArray[np.int64]]) -> NumpyArray[Any]:
         """Return the items for some of the positions in each dimension."""
-        items = self._crossed[tuple(part if isinstance(part, slice) else slice(None) for part in given)]
+        # The ellipsis keeps an array of what would be a scalar otherwise, in native byte order.
+        items = self._crossed[(*(part if isinstance(part, slice) else slice(None) for part in given), ...)]
         for axis, part in enumerate(given):
             if not isinstance(part, slice):
                 items = items.take(part, axis=axis)

@@ -248,11 +248,14 @@ def _write_points(
             at * chunk for at, chunk in zip(np.unravel_index(nchunk, form.layout.grid), form.layout.chunks, strict=True)
         ]
         box = [
-            (int(start), int(min(start + chunk, size)), 1)
+            (start, min(start + chunk, size), 1)
             for start, chunk, size in zip(starts, form.layout.chunks, form.layout.shape, strict=True)
         ]
         items = writer.read(nchunk, box)
         target = items if field is None else items[field]
-        coords = np.unravel_index(flat[mine], form.layout.shape)
-        target[tuple(at - start for at, start in zip(coords, starts, strict=True))] = given[mine]
+        if starts:
+            coords = np.unravel_index(flat[mine], form.layout.shape)
+            target[tuple(at - start for at, start in zip(coords, starts, strict=True))] = given[mine]
+        else:  # a 0-d array, indexed by a scalar bool
+            target[()] = given[mine[-1]]
         store.replace(nchunk, writer.pack(items, nchunk))

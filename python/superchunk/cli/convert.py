@@ -19,6 +19,7 @@ import superchunk
 from superchunk import SpecialValue
 from superchunk.cli import output
 from superchunk.cli.errors import EXPECTED, Failure, describe
+from superchunk.cli.reading import as_schunk
 from superchunk.cli.repair import steps
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _check(plan: Plan, schunk: SChunk, *, verify: bool) -> None:
     """Read the new frame back; remove it and raise if it is not what it should be."""
     try:
         with (
-            superchunk.open(plan.target) as made,
+            as_schunk(superchunk.open(plan.target)) as made,
             output.progress("comparing", schunk.nchunks, unit="chunks") as advance,
         ):
             compare(schunk, made, steps(advance))
@@ -177,7 +178,7 @@ def _stored(path: Path) -> int:
 
 def _run(plan: Plan, *, verify: bool) -> dict[str, Any]:
     """Make the new frame, check it, and return what was done, fit for JSON."""
-    with superchunk.open(plan.source, snapshot=True) as schunk:
+    with as_schunk(superchunk.open(plan.source, snapshot=True)) as schunk:
         with output.progress(plan.source, schunk.nchunks, unit="chunks") as advance:
             mode = "w" if plan.force else "a"
             made = schunk.copy(

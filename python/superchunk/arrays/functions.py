@@ -1,0 +1,194 @@
+"""Functions on arrays beside the class: `take`, `take_along_axis`, `get_slice_nchunks`, `save`.
+
+Source: the names that users of python-blosc2 know, see docs/differences.md.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superchunk._plan import chunks_of
+from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.reading import chunk_lists
+from superchunk.arrays.selection import Cross, Points, out_of_bounds, select
+from superchunk.arrays.views import checked_axes
+from superchunk.schunk import SChunk
+
+if TYPE_CHECKING:
+    import os
+    from typing import Unpack
+
+    from numpy.typing import ArrayLike
+    from numpy.typing import NDArray as NumpyArray
+
+    from superchunk.arrays.making import ArrayKeywords
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["get_slice_nchunks", "save", "take", "take_along_axis"]
+
+
+def take(x: NDArray, indices: ArrayLike, axis: int | None = None) -> NDArray:
+    """Return the items at positions along an axis, as `numpy.take` does, as an NDArray in memory.
+
+    Parameters
+    ----------
+    x
+        The array.
+    indices
+        Integers of any shape.
+    axis
+        Which axis; None: positions in the flattened array.
+
+    Raises
+    ------
+    TypeError
+        `indices` are no integers.
+    ArgumentError
+        There is no such axis; a ValueError.
+    IndexError
+        A position is outside the array.
+
+    """
+    places = _integers(indices)
+    shape = x.shape
+    if axis is None:
+        flat = _within(places, x.size, 0)
+        coords = np.unravel_index(flat, shape) if shape else ()
+        return _array_of(x, Points(tuple(at.astype(np.int64, copy=False) for at in coords), places.shape))
+    at = checked_axes(axis, len(shape))[0]
+    return _array_of(x, select((*(slice(None),) * at, places), shape))
+
+
+def take_along_axis(x: NDArray, indices: ArrayLike, axis: int = -1) -> NDArray:
+    """Return for each line along an axis the items at its own positions, as `numpy.take_along_axis` does.
+
+    Parameters
+    ----------
+    x
+        The array.
+    indices
+        Integers, in as many dimensions as `x`, which broadcast against it but along `axis`.
+    axis
+        Which axis.
+
+    Raises
+    ------
+    TypeError
+        `indices` are no integers.
+    ArgumentError
+        There is no such axis; a ValueError.
+    ValueError
+        Another number of dimensions.
+    IndexError
+        A position is outside the array, or shapes do not go together.
+
+    """
+    places = _integers(indices)
+    shape = x.shape
+    at = checked_axes(axis, len(shape))[0]
+    if places.ndim != len(shape):
+        msg = f"indices: expected {len(shape)} dimensions, got {places.ndim}"
+        raise ValueError(msg)
+    lines = np.ix_(*(np.arange(1 if own == at else size) for own, size in enumerate(shape)))
+    key = tuple(places if own == at else line for own, line in enumerate(lines))
+    return _array_of(x, select(key, shape))
+
+
+def _integers(indices: ArrayLike) -> NumpyArray[Any]:
+    places = np.asarray(indices)
+    if places.dtype.kind not in "iu" and (places.size or isinstance(indices, np.ndarray)):
+        msg = f"indices: expected integers, got {places.dtype}"
+        raise TypeError(msg)
+    return places if places.dtype.kind in "iu" else places.astype(np.int64)
+
+
+def _within(places: NumpyArray[Any], size: int, axis: int) -> NumpyArray[np.int64]:
+    """Return positions counted from the start."""
+    flat = places.astype(np.int64)
+    outside = (flat < -size) | (flat >= size)
+    if outside.any():
+        raise out_of_bounds(int(flat[outside][0]), axis, size)
+    return np.where(flat < 0, flat + size, flat)
+
+
+def _array_of(x: NDArray, selection: Cross | Points) -> NDArray:
+    """Return the items of a selection as an array in memory."""
+    from superchunk.arrays.converting import asarray  # noqa: PLC0415  (a constructor, which may build on this)
+
+    def ask(store: ChunkStore) -> NumpyArray[Any]:
+        store.refresh()
+        x._now(store)
+        return x._selected(store, selection)
+
+    return asarray(np.ascontiguousarray(x._steadily(ask)).reshape(selection.shape), cparams=x.cparams)
+
+
+def get_slice_nchunks(schunk: SChunk | NDArray, key: Any) -> NumpyArray[np.int64]:  # noqa: ANN401  (any index)
+    """Return the numbers of the chunks that a slice touches.
+
+    Parameters
+    ----------
+    schunk
+        A SChunk or an NDArray.
+    key
+        For a SChunk ``(start, stop)`` in items, an integer or a slice; for an NDArray any index of integers and
+        slices.
+
+    Raises
+    ------
+    IndexError
+        A step other than 1, or a position outside.
+
+    """
+    if isinstance(schunk, NDArray):
+        return _nchunks_of(schunk, key)
+    nitems, typesize = len(schunk), schunk.typesize
+    if isinstance(key, tuple):
+        key = slice(*key)
+    elif not isinstance(key, slice):
+        at = operator.index(key)
+        if not -nitems <= at < nitems:
+            raise out_of_bounds(at, 0, nitems)
+        key = slice(at, at + 1 or None)
+    start, stop, step = key.indices(nitems)
+    _refuse_step(step)
+    if start >= stop:
+        return np.zeros(0, np.int64)
+    touched = chunks_of(schunk._handle.opened(), start * typesize, stop * typesize)
+    return np.arange(touched.start, touched.stop, dtype=np.int64)
+
+
+def _nchunks_of(array: NDArray, key: Any) -> NumpyArray[np.int64]:  # noqa: ANN401  (any index)
+    form = array._fresh()
+    selection = form.physical(select(key, form.shape))
+    if not isinstance(selection, Cross) or not all(isinstance(axis, range) for axis in selection.axes):
+        msg = "key: expected integers and slices"
+        raise IndexError(msg)
+    for axis in selection.axes:
+        _refuse_step(axis.step)  # type: ignore[union-attr]  # all are ranges
+    if 0 in selection.counts:
+        return np.zeros(0, np.int64)
+    box = [(axis[0], axis[-1] + 1, 1) for axis in selection.axes]
+    numbers = np.zeros(1, np.int64)
+    for line in chunk_lists(box, form):
+        numbers = (numbers[:, None] + np.asarray(line, np.int64)).reshape(-1)
+    return numbers
+
+
+def _refuse_step(step: int) -> None:
+    if step != 1:
+        msg = f"step: expected 1, got {step}"
+        raise IndexError(msg)
+
+
+def save(
+    array: NDArray,
+    urlpath: str | os.PathLike[str],
+    contiguous: bool = True,  # noqa: FBT001, FBT002  (as in python-blosc2)
+    **kwargs: Unpack[ArrayKeywords],
+) -> None:
+    """Write a copy of `array` to a file, or with `contiguous` False to a directory; see `NDArray.save`."""
+    array.save(urlpath, contiguous, **kwargs)
