@@ -268,7 +268,8 @@ def test_arange_is_that_of_numpy(arguments: tuple[Any, ...]) -> None:
 def test_long_ranges_are_those_of_numpy_in_every_dtype(dtype: DTypeLike) -> None:
     n = 1_200_000
     with np.errstate(all="ignore"):
-        expected = np.arange(0, n, 1, np.dtype(dtype).newbyteorder("=")).astype(dtype)
+        native = np.dtype(dtype).newbyteorder("=")
+        expected = np.arange(0, n, 1, native).astype(dtype)  # type: ignore[call-overload]  # of any dtype
         a = superchunk.arange(0, n, 1, dtype, chunks=100_000)
         np.testing.assert_array_equal(a[:], expected, strict=True)
 
@@ -407,7 +408,7 @@ class Converted:
     def __init__(self, items: NumpyArray[Any]) -> None:
         self.items = items
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001
         del copy
         return self.items if dtype is None else self.items.astype(dtype)
 
@@ -467,21 +468,25 @@ def test_asarray_casts_as_it_is_told() -> None:
 
 def test_an_ndarray_comes_back_itself_unless_something_changes(tmp_path: Path) -> None:
     a = superchunk.asarray(np.arange(100), chunks=30, blocks=7)
-    for same in ({}, {"dtype": "i8"}, {"chunks": (30,)}, {"blocks": 7}, {"copy": False}, {"cparams": a.cparams},
-                 {"cparams": {}}, {"dparams": {}}, {"contiguous": False}, {"storage": {}}):  # fmt: skip
-        assert superchunk.asarray(a, **same) is a, same  # type: ignore[arg-type]
-    for number, other in enumerate(
-        ({"dtype": "i4"}, {"chunks": (20,)}, {"blocks": (5,)}, {"copy": True}, {"cparams": {"clevel": 1}},
-         {"urlpath": tmp_path / "a"}, {"contiguous": True}, {"storage": {"urlpath": tmp_path / "b"}})
-    ):  # fmt: skip
-        b = superchunk.asarray(a, **other)  # type: ignore[arg-type]
-        assert b is not a, number
+    unchanged: list[dict[str, Any]] = [
+        {}, {"dtype": "i8"}, {"chunks": (30,)}, {"blocks": 7}, {"copy": False}, {"cparams": a.cparams},
+        {"cparams": {}}, {"dparams": {}}, {"contiguous": False}, {"storage": {}},
+    ]  # fmt: skip
+    for same in unchanged:
+        assert superchunk.asarray(a, **same) is a, same
+    changed: list[dict[str, Any]] = [
+        {"dtype": "i4"}, {"chunks": (20,)}, {"blocks": (5,)}, {"copy": True}, {"cparams": {"clevel": 1}},
+        {"urlpath": tmp_path / "a"}, {"contiguous": True}, {"storage": {"urlpath": tmp_path / "b"}},
+    ]  # fmt: skip
+    for other in changed:
+        b = superchunk.asarray(a, **other)
+        assert b is not a, other
         assert b[:].tolist() == a[:].tolist()
         if "copy" not in other:
             for path in ("a", "b"):
                 (tmp_path / path).unlink(missing_ok=True)
             with pytest.raises(ValueError, match="copy"):
-                superchunk.asarray(a, copy=False, **other)  # type: ignore[arg-type]
+                superchunk.asarray(a, copy=False, **other)
     with pytest.raises(ValueError, match="copy"):
         superchunk.asarray(np.arange(3), copy=False)
     assert superchunk.array(a) is not a
@@ -542,14 +547,15 @@ def test_concat_and_stack_are_those_of_numpy(axis: int, tmp_path: Path) -> None:
 
 def test_joining_refuses_what_does_not_fit() -> None:
     x = np.zeros((3, 4))
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: superchunk.concat([]),
         lambda: superchunk.concat([x, x[:, :2]]),
         lambda: superchunk.concat([x, x], axis=2),
         lambda: superchunk.concat([np.float64(1)]),
         lambda: superchunk.stack([x, x[:2]]),
         lambda: superchunk.stack([np.zeros((1,) * 16)]),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(ValueError, match=r"arrays|axis"):
             call()
     with pytest.raises(TypeError, match="same_kind"):

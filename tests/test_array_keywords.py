@@ -167,8 +167,8 @@ def test_wrong_shapes(shape: object, error: type[Exception]) -> None:
 
 
 def test_shapes_may_hold_numpy_integers() -> None:
-    assert superchunk.zeros(np.int64(3)).shape == (3,)
-    assert superchunk.zeros([np.uint8(3), 4]).shape == (3, 4)
+    assert superchunk.zeros(np.int64(3)).shape == (3,)  # type: ignore[arg-type]
+    assert superchunk.zeros([np.uint8(3), 4]).shape == (3, 4)  # type: ignore[list-item]
 
 
 def test_more_chunks_than_an_index_has_room_for() -> None:
@@ -195,12 +195,13 @@ def test_unicode_is_shuffled_by_4() -> None:
 
 
 def test_metalayers_of_the_user_follow_the_arrays_own(tmp_path: Path) -> None:
-    meta = {f"layer{i}": i for i in range(15)}
+    meta: dict[str | bytes, object] = {f"layer{i}": i for i in range(15)}
     a = superchunk.zeros(5, urlpath=tmp_path / "a", meta=meta)
     assert list(a.schunk.meta) == ["b2nd", *meta]
     theirs = blosc2.open(str(tmp_path / "a"), mode="r")
     assert theirs.schunk.meta["layer7"] == 7
-    for wrong in ({"b2nd": 1}, {"caterva": 1}, {f"layer{i}": i for i in range(16)}):
+    wrongs: list[dict[str | bytes, object]] = [{"b2nd": 1}, {"caterva": 1}, {f"layer{i}": i for i in range(16)}]
+    for wrong in wrongs:
         with pytest.raises(ValueError, match="meta"):
             superchunk.zeros(5, meta=wrong)
 

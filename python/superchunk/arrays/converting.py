@@ -1,7 +1,7 @@
 """Arrays from arrays: `asarray`, `array`, `astype`, `copy`.
 
-Large sources are read one chunk at a time. A copy whose chunks would hold the same bytes takes them as they
-are, without decoding.
+Large sources are read one chunk at a time. A copy whose chunks would decode to the same bytes takes them
+as they are.
 
 Source: docs/format/b2nd.md, "Creation".
 """
@@ -43,7 +43,7 @@ __all__ = ["array", "asarray", "astype", "copy", "copy_of"]
 def asarray(
     array: object,
     copy: bool | None = None,  # noqa: FBT001  (positional for users of python-blosc2)
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     casting: Casting = "unsafe",
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
@@ -108,7 +108,7 @@ def asarray(
 def array(
     array: object,
     copy: bool | None = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     casting: Casting = "unsafe",
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
@@ -147,7 +147,7 @@ def astype(
     return asarray(array, True if copy else None, dtype, casting, **kwargs)
 
 
-def copy(array: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def copy(array: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return a copy of an array, in memory unless `urlpath` says otherwise.
 
     Parameters
@@ -173,26 +173,27 @@ def copy(array: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]
     return asarray(array, copy=True, dtype=dtype, **kwargs)
 
 
-def copy_of(array: NDArray, dtype: DTypeLike, casting: Casting, keywords: Mapping[str, Any]) -> NDArray:
+def copy_of(array: NDArray, dtype: DTypeLike | None, casting: Casting, keywords: Mapping[str, Any]) -> NDArray:
     """Return a copy of an NDArray; see `copy`."""
     store = array.schunk._handle.fresh()
     given = {name: value for name, value in keywords.items() if value is not None}
     if storage_field(given, "meta") is not None:
         msg = "meta: a copy has the metalayers of its original"
         raise ArgumentError(msg)
-    source = source_of(array).cast(array.dtype if dtype is None else dtype, casting)
+    source = source_of(array, dtype, casting)
+    anew = "cparams" in given
     if "chunks" not in given:
         given["chunks"] = array.chunks
         given.setdefault("blocks", array.blocks)
-    anew = "cparams" in given
-    given.setdefault("cparams", array.schunk.cparams)
+    if not anew and (source.dtype.kind != "U" or array.dtype.kind == "U"):  # else shuffled as text is by default
+        given["cparams"] = array.schunk.cparams
     given.setdefault("dparams", array.schunk.dparams)
     blueprint = plan_array(source.shape, source.dtype, given, layers=dict(store.meta))
-    same = not anew and _same_chunks(array, blueprint)
-    fill = _lone_entry(store) if source.dtype == array.dtype else 0
+    plain = source.dtype == array.dtype and array.schunk._postfilter is None
+    fill = _lone_entry(store) if plain else 0
     with begin_array(blueprint) as schunk:
         target = schunk._handle.opened()
-        if same:
+        if plain and not anew and _same_chunks(array, blueprint):
             transfer(store, target)
             return NDArray(schunk)
         with store.steady():
@@ -206,11 +207,10 @@ def copy_of(array: NDArray, dtype: DTypeLike, casting: Casting, keywords: Mappin
 
 
 def _same_chunks(array: NDArray, blueprint: Blueprint) -> bool:
-    """Return whether the chunks of a copy would decode to the bytes that those of the original do."""
+    """Return whether the chunks of a copy decode to the bytes that those of the original do."""
     held = ArrayLayout.from_bytes(array.schunk._handle.opened().meta[array._layer])
     new = blueprint.layout
-    same_items = (held.shape, held.chunks, held.blocks) == (new.shape, new.chunks, new.blocks)
-    return same_items and blueprint.dtype == array.dtype
+    return (held.shape, held.chunks, held.blocks) == (new.shape, new.chunks, new.blocks)
 
 
 def _lone_entry(store: ChunkStore) -> int:
@@ -220,7 +220,7 @@ def _lone_entry(store: ChunkStore) -> int:
     return special_kind(entry, 0) if entry is not None and entry < 0 and snapshot.chunksize > 0 else 0
 
 
-def _is_as_wanted(array: NDArray, dtype: DTypeLike, keywords: Mapping[str, Any]) -> bool:
+def _is_as_wanted(array: NDArray, dtype: DTypeLike | None, keywords: Mapping[str, Any]) -> bool:
     """Return whether `asarray` with these arguments need not make a copy of an NDArray."""
     check_names(keywords)
     given = {name: value for name, value in keywords.items() if value is not None}

@@ -124,7 +124,7 @@ def nans(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayKe
     return build_special(blueprint, SpecialValue.VALUE, item.tobytes())
 
 
-def ones(shape: Lengths, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def ones(shape: Lengths, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return an array of ones, float64 unless `dtype` says otherwise. See `zeros`."""
     blueprint = plan_array(shape, np.float64 if dtype is None else dtype, kwargs)
     return build_special(blueprint, SpecialValue.VALUE, np.ones((), blueprint.dtype).tobytes())
@@ -133,7 +133,7 @@ def ones(shape: Lengths, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords
 def full(
     shape: Lengths,
     fill_value: Any,  # noqa: ANN401  (whatever an item can be made from)
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
     """Return an array of one value, which takes some 40 bytes for each chunk. See `zeros`.
@@ -169,19 +169,19 @@ def full(
     return build_special(blueprint, SpecialValue.VALUE, item.tobytes())
 
 
-def empty_like(x: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def empty_like(x: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return `empty` of the shape of an array, and of its dtype unless given."""
     source = source_of(x)
     return empty(source.shape, source.dtype if dtype is None else dtype, **kwargs)
 
 
-def zeros_like(x: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def zeros_like(x: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return `zeros` of the shape of an array, and of its dtype unless given."""
     source = source_of(x)
     return zeros(source.shape, source.dtype if dtype is None else dtype, **kwargs)
 
 
-def ones_like(x: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+def ones_like(x: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return `ones` of the shape of an array, and of its dtype unless given."""
     source = source_of(x)
     return ones(source.shape, source.dtype if dtype is None else dtype, **kwargs)
@@ -190,7 +190,7 @@ def ones_like(x: object, dtype: DTypeLike = None, **kwargs: Unpack[ArrayKeywords
 def full_like(
     x: object,
     fill_value: Any,  # noqa: ANN401  (whatever an item can be made from)
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
     """Return `full` of the shape of an array, and of its dtype unless given."""

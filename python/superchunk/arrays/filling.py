@@ -125,7 +125,7 @@ def put_boxes(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Ite
 def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> Iterator[bytes]:
     """Yield the compressed chunk of each box; see the top of this page."""
     layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
-    encoder = schunk._encoder  # noqa: SLF001  (that of the new container)
+    encoder = schunk._encoder
     geometry = _engine.Geometry(layout.chunks, layout.blocks, itemsize)
     alone = layout.nchunks * geometry.chunk_nbytes < _ALONE_NBYTES or encoder.hooks is not None
     nhelpers = 0 if alone else min(encoder.cparams.nthreads, max(_AHEAD_NBYTES // geometry.chunk_nbytes, 1))

@@ -36,7 +36,7 @@ def concat(
     arrays: Sequence[object],
     /,
     axis: int = 0,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
@@ -81,7 +81,7 @@ concatenate = concat
 def stack(
     arrays: Sequence[object],
     axis: int = 0,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
@@ -123,7 +123,7 @@ def stack(
     return _joined([_expanded(source, place) for source in sources], place, None, kwargs)
 
 
-def _sources(arrays: Sequence[object], dtype: DTypeLike, casting: Casting) -> list[Source]:
+def _sources(arrays: Sequence[object], dtype: DTypeLike | None, casting: Casting) -> list[Source]:
     """Return what the arrays hold, all of one dtype."""
     sources = [source_of(array) for array in arrays]
     if not sources:

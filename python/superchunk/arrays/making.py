@@ -254,7 +254,8 @@ def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
         msg = f"dtype: expected items of plain bytes, got Python objects ({kind})"
         raise TypeError(msg)
     if not kind.itemsize and kind.kind in "SU":
-        return np.empty(0, kind).dtype
+        sized: np.dtype[Any] = np.empty(0, kind).dtype
+        return sized
     return kind
 
 

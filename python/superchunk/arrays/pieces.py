@@ -42,7 +42,7 @@ __all__ = ["from_pieces"]
 def from_pieces(
     pieces: Iterable[object],
     shape: Lengths,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
     """Return an array of pieces that an iterable gives, in one commit.

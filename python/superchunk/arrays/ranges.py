@@ -38,7 +38,7 @@ def arange(
     start: Any,  # noqa: ANN401  (a number or a date)
     stop: Any = None,  # noqa: ANN401
     step: Any = 1,  # noqa: ANN401
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     shape: Lengths | None = None,
     c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
     **kwargs: Unpack[ArrayKeywords],
@@ -82,10 +82,11 @@ def arange(
     kind = blueprint.dtype
     native = kind.newbyteorder("=")
     if count * kind.itemsize <= _WHOLE_NBYTES or not _computable(native):
-        whole = np.arange(start, stop, step, native)
+        whole: np.ndarray[Any, Any] = np.arange(start, stop, step, native)  # type: ignore[call-overload]  # of any dtype
 
         def values(index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            return whole[index].astype(kind, copy=False)
+            chosen: np.ndarray[Any, Any] = whole[index]
+            return chosen.astype(kind, copy=False)
     else:
 
         def values(index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -98,7 +99,7 @@ def linspace(
     start: Any,  # noqa: ANN401  (a real or complex number)
     stop: Any,  # noqa: ANN401
     num: int | None = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     endpoint: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
     shape: Lengths | None = None,
     c_order: bool = True,  # noqa: FBT001, FBT002
@@ -264,7 +265,7 @@ def _progression(
     start: Any,  # noqa: ANN401
     stop: Any,  # noqa: ANN401
     step: Any,  # noqa: ANN401
-    dtype: DTypeLike,
+    dtype: DTypeLike | None,
 ) -> tuple[Any, Any, int, np.dtype[Any]]:
     """Return first value, difference, number of values and dtype of a range, as NumPy computes them."""
     kind = (

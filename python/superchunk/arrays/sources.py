@@ -158,12 +158,12 @@ def _numpy_source(array: Items) -> Source:
     """Return the items of an array in place; of a mapped file, with its pages given back."""
     mapping = _shared_mapping(array)
     if mapping is None:
-        return Source(array.shape, array.dtype, lambda box: array[(*box, ...)])
+        return Source(array.shape, array.dtype, lambda box: _view(array, box))
     held = 0
 
     def read(box: Box) -> Items:
         nonlocal held
-        items = array[(*box, ...)]
+        items = _view(array, box)
         if held > _RELEASE_NBYTES:
             mapping.madvise(mmap.MADV_DONTNEED)
             held = 0
@@ -171,6 +171,13 @@ def _numpy_source(array: Items) -> Source:
         return items
 
     return Source(array.shape, array.dtype, read)
+
+
+def _view(array: Items, box: Box) -> Items:
+    """Return the items of a box in place; an array also where there are no dimensions."""
+    key: Any = (*box, ...)
+    view: Items = array[key]
+    return view
 
 
 def _shared_mapping(array: Items) -> mmap.mmap | None:
