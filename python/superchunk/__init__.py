@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
 from superchunk._cpu import print_versions
-from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
+from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
 from superchunk._repair import RepairedChunk, RepairReport, repair
 from superchunk._report import ChunkReport, PartReport, VerifyReport
@@ -27,6 +27,10 @@ from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
 from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
+from superchunk.arrays.calls import ChunkInfoNDArray
+from superchunk.arrays.fields import NDField
+from superchunk.arrays.functions import save, take, take_along_axis
+from superchunk.arrays.ndarray import NDArray, OIndex
 from superchunk.arrays.packed import (
     load_array,
     load_tensor,
@@ -42,6 +46,7 @@ from superchunk.arrays.packed import (
     unpack_tensor,
 )
 from superchunk.arrays.touched import get_slice_nchunks
+from superchunk.arrays.views import expand_dims, squeeze
 from superchunk.core import (
     clib_info,
     compress,
@@ -132,6 +137,7 @@ __all__ = [
     "CParams",
     "ChunkIndexError",
     "ChunkInfo",
+    "ChunkInfoNDArray",
     "ChunkReport",
     "ClosedError",
     "Codec",
@@ -143,7 +149,10 @@ __all__ = [
     "MetalayerError",
     "MetalayerKeyError",
     "MetalayerValueError",
+    "NDArray",
+    "NDField",
     "NewerFormatError",
+    "OIndex",
     "PartReport",
     "ReadOnlyError",
     "RepairReport",
@@ -174,6 +183,7 @@ __all__ = [
     "decompress2",
     "detect_number_of_cores",
     "dparams_dflts",
+    "expand_dims",
     "free_resources",
     "from_cframe",
     "get_blocksize",
@@ -186,6 +196,7 @@ __all__ = [
     "load_array",
     "load_tensor",
     "ncores",
+    "ndarray_from_cframe",
     "nthreads",
     "open",
     "pack",
@@ -199,6 +210,7 @@ __all__ = [
     "register_filter",
     "remove_urlpath",
     "repair",
+    "save",
     "save_array",
     "save_tensor",
     "schunk_from_cframe",
@@ -206,8 +218,11 @@ __all__ = [
     "set_compressor",
     "set_nthreads",
     "set_releasegil",
+    "squeeze",
     "stage_chunk",
     "storage_dflts",
+    "take",
+    "take_along_axis",
     "ucodecs_registry",
     "ufilters_registry",
     "unpack",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from superchunk._info import InfoReport, ratio, size
 from superchunk._pickling import reduced
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
+from superchunk.arrays.values import snapshot_of
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
+from superchunk.params import Storage
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import SupportsIndex, Unpack
 
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     from superchunk.arrays.ndarray import NDArray
     from superchunk.arrays.views import Axes
     from superchunk.params import SpecialValue
+
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+"""What `numpy.can_cast` may be asked for."""
+
+_CHANGES = frozenset({"chunks", "blocks", "cparams"})
+"""Keywords of a copy whose chunks are made anew."""
 
 __all__ = ["ArrayCalls", "ChunkInfoNDArray"]
 
@@ -163,6 +171,11 @@ class ArrayCalls(ArrayBase):
             Something is at the path and `mode` is not "w"; writing failed.
 
         """
+        given = {name: value for name, value in kwargs.items() if value is not None}
+        refuse_meta(given)
+        same = self._base is None and self.schunk._postfilter is None
+        if same and (dtype is None or np.dtype(dtype) == self.dtype) and not _CHANGES & given.keys():
+            return type(self)(self.schunk.copy(**given))  # type: ignore[return-value, arg-type]  # the keywords are checked there
         from superchunk.arrays.copying import copied  # noqa: PLC0415  (makes arrays of this class)
 
         return copied(self, dtype, kwargs)  # type: ignore[arg-type]
@@ -170,7 +183,7 @@ class ArrayCalls(ArrayBase):
     def astype(
         self,
         dtype: DTypeLike,
-        casting: str = "unsafe",
+        casting: Casting = "unsafe",
         copy: bool = True,  # noqa: FBT001, FBT002  (as in NumPy)
         **kwargs: Unpack[ArrayKeywords],
     ) -> NDArray:
@@ -183,7 +196,7 @@ class ArrayCalls(ArrayBase):
 
         """
         wanted = np.dtype(dtype)
-        if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]  # NumPy checks the word
+        if not np.can_cast(self.dtype, wanted, casting):
             msg = f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule {casting!r}"
             raise TypeError(msg)
         if not copy and wanted == self.dtype and not kwargs:
@@ -241,7 +254,7 @@ class ArrayCalls(ArrayBase):
             Something is there and `mode` is not "w"; writing failed.
 
         """
-        self.copy(urlpath=urlpath, contiguous=contiguous, **kwargs).close()  # type: ignore[misc]
+        self.copy(urlpath=urlpath, contiguous=contiguous, **kwargs).close()
 
     def to_cframe(self) -> bytes:
         """Return the array, metalayers included, as one contiguous frame."""
@@ -365,6 +378,15 @@ class ArrayCalls(ArrayBase):
         self.close()
 
 
+def refuse_meta(given: Mapping[str, Any]) -> None:
+    """Raise ValueError if keywords of a copy name fixed metalayers."""
+    storage = given.get("storage")
+    inner = storage.meta if isinstance(storage, Storage) else (storage or {}).get("meta")
+    if "meta" in given or inner is not None:
+        msg = "meta: a copy has the metalayers of its original"
+        raise ValueError(msg)
+
+
 def _view_again(make: Callable[..., NDArray], arguments: tuple[Any, ...], axes: tuple[int | None, ...]) -> NDArray:
     """Return a view that was pickled."""
     array = make(*arguments)
@@ -374,13 +396,13 @@ def _view_again(make: Callable[..., NDArray], arguments: tuple[Any, ...], axes: 
 def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # noqa: ANN401  (an array or NDArray)
     """Return what is appended, of the right shape."""
     if isinstance(values, ArrayBase):
-        given: Any = values
+        given: Any = snapshot_of(values)  # the array may be appended to itself
     elif hasattr(values, "dtype"):
         given = np.asarray(values)
     else:
         given = np.asarray(values, form.dtype)
     if form.ndim == 1 and given.ndim != 1:
-        return given[()].reshape(-1) if isinstance(given, ArrayBase) else given.reshape(-1)  # type: ignore[index]
+        return values[()].reshape(-1) if isinstance(given, ArrayBase) else given.reshape(-1)  # type: ignore[index]
     expected = tuple(-1 if at == axis else length for at, length in enumerate(form.shape))
     if given.ndim != form.ndim or any(n not in (-1, m) for n, m in zip(expected, given.shape, strict=True)):
         wanted = tuple("any" if length < 0 else length for length in expected)
