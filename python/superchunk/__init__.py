@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
 from superchunk._cpu import print_versions
-from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
+from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
 from superchunk._repair import RepairedChunk, RepairReport, repair
 from superchunk._report import ChunkReport, PartReport, VerifyReport
@@ -27,6 +27,7 @@ from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
 from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
+from superchunk.arrays.calls import ChunkInfoNDArray
 from superchunk.arrays.converting import array, asarray, astype, copy
 from superchunk.arrays.creation import (
     empty,
@@ -42,8 +43,10 @@ from superchunk.arrays.creation import (
     zeros,
     zeros_like,
 )
+from superchunk.arrays.fields import NDField
+from superchunk.arrays.functions import save, take, take_along_axis
 from superchunk.arrays.joining import concat, concatenate, stack
-from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.ndarray import NDArray, OIndex
 from superchunk.arrays.packed import (
     load_array,
     load_tensor,
@@ -68,6 +71,7 @@ from superchunk.arrays.partitions import (
 from superchunk.arrays.pieces import from_pieces
 from superchunk.arrays.ranges import arange, eye, linspace
 from superchunk.arrays.touched import get_slice_nchunks
+from superchunk.arrays.views import expand_dims, squeeze
 from superchunk.core import (
     clib_info,
     compress,
@@ -159,6 +163,7 @@ __all__ = [
     "CParams",
     "ChunkIndexError",
     "ChunkInfo",
+    "ChunkInfoNDArray",
     "ChunkReport",
     "ClosedError",
     "Codec",
@@ -172,7 +177,9 @@ __all__ = [
     "MetalayerKeyError",
     "MetalayerValueError",
     "NDArray",
+    "NDField",
     "NewerFormatError",
+    "OIndex",
     "PartReport",
     "PartitionReport",
     "ReadOnlyError",
@@ -216,6 +223,7 @@ __all__ = [
     "dparams_dflts",
     "empty",
     "empty_like",
+    "expand_dims",
     "explain_partition",
     "eye",
     "free_resources",
@@ -237,6 +245,7 @@ __all__ = [
     "load_tensor",
     "nans",
     "ncores",
+    "ndarray_from_cframe",
     "nthreads",
     "ones",
     "ones_like",
@@ -252,6 +261,7 @@ __all__ = [
     "register_filter",
     "remove_urlpath",
     "repair",
+    "save",
     "save_array",
     "save_tensor",
     "schunk_from_cframe",
@@ -259,9 +269,12 @@ __all__ = [
     "set_compressor",
     "set_nthreads",
     "set_releasegil",
+    "squeeze",
     "stack",
     "stage_chunk",
     "storage_dflts",
+    "take",
+    "take_along_axis",
     "ucodecs_registry",
     "ufilters_registry",
     "uninit",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from superchunk._pickling import reduced
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
+from superchunk.arrays.values import snapshot_of
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from superchunk.arrays.ndarray import NDArray
     from superchunk.arrays.views import Axes
     from superchunk.params import SpecialValue
+
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+"""What `numpy.can_cast` may be asked for."""
 
 __all__ = ["ArrayCalls", "ChunkInfoNDArray"]
 
@@ -164,14 +168,14 @@ class ArrayCalls(SharedArray):
             Something is at the path and `mode` is not "w"; writing failed.
 
         """
-        from superchunk.arrays.copying import copied  # noqa: PLC0415  (makes arrays of this class)
+        from superchunk.arrays.converting import copy_of  # noqa: PLC0415  (makes arrays of this class)
 
-        return copied(self, dtype, kwargs)  # type: ignore[arg-type]
+        return copy_of(self, dtype, "unsafe", kwargs)  # type: ignore[arg-type]
 
     def astype(
         self,
         dtype: DTypeLike,
-        casting: str = "unsafe",
+        casting: Casting = "unsafe",
         copy: bool = True,  # noqa: FBT001, FBT002  (as in NumPy)
         **kwargs: Unpack[ArrayKeywords],
     ) -> NDArray:
@@ -184,7 +188,7 @@ class ArrayCalls(SharedArray):
 
         """
         wanted = np.dtype(dtype)
-        if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]  # NumPy checks the word
+        if not np.can_cast(self.dtype, wanted, casting):
             msg = f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule {casting!r}"
             raise TypeError(msg)
         if not copy and wanted == self.dtype and not kwargs:
@@ -242,7 +246,7 @@ class ArrayCalls(SharedArray):
             Something is there and `mode` is not "w"; writing failed.
 
         """
-        self.copy(urlpath=urlpath, contiguous=contiguous, **kwargs).close()  # type: ignore[misc]
+        self.copy(urlpath=urlpath, contiguous=contiguous, **kwargs).close()
 
     def to_cframe(self) -> bytes:
         """Return the array, metalayers included, as one contiguous frame."""
@@ -375,13 +379,13 @@ def _view_again(make: Callable[..., NDArray], arguments: tuple[Any, ...], axes: 
 def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # noqa: ANN401  (an array or NDArray)
     """Return what is appended, of the right shape."""
     if isinstance(values, ArrayBase):
-        given: Any = values
+        given: Any = snapshot_of(values)  # the array may be appended to itself
     elif hasattr(values, "dtype"):
         given = np.asarray(values)
     else:
         given = np.asarray(values, form.dtype)
     if form.ndim == 1 and given.ndim != 1:
-        return given[()].reshape(-1) if isinstance(given, ArrayBase) else given.reshape(-1)  # type: ignore[index]
+        return values[()].reshape(-1) if isinstance(given, ArrayBase) else given.reshape(-1)  # type: ignore[index]
     expected = tuple(-1 if at == axis else length for at, length in enumerate(form.shape))
     if given.ndim != form.ndim or any(n not in (-1, m) for n, m in zip(expected, given.shape, strict=True)):
         wanted = tuple("any" if length < 0 else length for length in expected)

@@ -21,46 +21,20 @@ from superchunk.arrays.filling import boxes_of, put_boxes
 from superchunk.arrays.making import as_shape, begin_array, plan_array
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.selection import expanded, select
-from superchunk.exceptions import ArgumentError, KeywordError
-from superchunk.params import Storage
+from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk.arrays.filling import Box, Produce
     from superchunk.arrays.making import Blueprint
 
-__all__ = ["copied", "reshaped", "sliced", "transposed"]
+__all__ = ["reshaped", "sliced", "transposed"]
 
-_PARTITION: Final = ("chunks", "blocks")
-_LAYERS: Final = ("b2nd", "caterva")
 _SLAB_NBYTES: Final = 2**25
 """Bytes of rows, at most, that are read at a time to be given another shape."""
-
-
-def copied(array: NDArray, dtype: DTypeLike | None, keywords: Mapping[str, Any]) -> NDArray:
-    """Return a copy with all metalayers; see `NDArray.copy`."""
-    given = {name: value for name, value in keywords.items() if value is not None}
-    _refuse_meta(given)
-    changes = {"chunks", "blocks", "cparams"} & given.keys()
-    wanted = array.dtype if dtype is None else np.dtype(dtype)
-    if not changes and wanted == array.dtype and array._base is None and array.schunk._postfilter is None:
-        _check_place(given)
-        return NDArray(array.schunk.copy(**given))
-    for name, own in (("chunks", array.chunks), ("blocks", array.blocks)):
-        if not {"chunks", "blocks"} & given.keys():
-            given[name] = own
-    given.setdefault("dparams", array.dparams)
-    if "cparams" not in given:
-        given["cparams"] = _cparams_for(array, wanted)
-    store = array._handle.fresh()
-    layers = {name: content for name, content in store.meta.items() if name not in _LAYERS}
-    blueprint = plan_array(array.shape, wanted, given, layers=layers)
-    values = dict(store.vlmeta)
-    return _built(blueprint, lambda box: array[box].astype(blueprint.dtype, copy=False), values)
 
 
 def _built(blueprint: Blueprint, produce: Produce, values: Mapping[str, bytes]) -> NDArray:
@@ -70,28 +44,6 @@ def _built(blueprint: Blueprint, produce: Produce, values: Mapping[str, bytes]) 
         for name, chunk in values.items():
             schunk._handle.opened().set_vlmeta(name, chunk)
     return NDArray(schunk)
-
-
-def _cparams_for(array: NDArray, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401  (parameters, or those by default)
-    """Return how a copy with another dtype compresses."""
-    if dtype.kind == "U" and array.dtype.kind != "U":
-        return None  # strings are shuffled in their own way unless the caller says otherwise
-    return array.cparams
-
-
-def _refuse_meta(given: Mapping[str, Any]) -> None:
-    storage = given.get("storage")
-    inner = storage.meta if isinstance(storage, Storage) else (storage or {}).get("meta")
-    if "meta" in given or inner is not None:
-        msg = "meta: a copy has the metalayers of its original"
-        raise ValueError(msg)
-
-
-def _check_place(given: Mapping[str, Any]) -> None:
-    known = {*Storage.__dataclass_fields__, "storage", "dparams"}
-    for name in given:
-        if name not in known:
-            raise KeywordError(name, sorted({*known, "cparams", *_PARTITION}))
 
 
 def sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
@@ -180,8 +132,7 @@ def _rows_of(array: NDArray, shape: tuple[int, ...]) -> Callable[[Box], NumpyArr
             flat = np.zeros((), np.int64)
             for line, size in zip(places, shape, strict=True):
                 flat = flat[..., None] * size + line
-            found = array[flat]
-            return found
+            return np.asarray(array[flat])
         if kept is None or kept[0] != rows:
             slab = array[rows.start * row : rows.stop * row]
             kept = rows, slab.reshape((rows.stop - rows.start, *shape[1:]))

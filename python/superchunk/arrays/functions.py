@@ -1,21 +1,16 @@
-"""Functions on arrays beside the class: `take`, `take_along_axis`, `get_slice_nchunks`, `save`.
+"""Functions on arrays beside the class: `take`, `take_along_axis`, `save`.
 
 Source: the names that users of python-blosc2 know, see docs/differences.md.
 """
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superchunk._plan import chunks_of
-from superchunk.arrays.ndarray import NDArray
-from superchunk.arrays.reading import chunk_lists
-from superchunk.arrays.selection import Cross, Points, out_of_bounds, select
+from superchunk.arrays.selection import Points, out_of_bounds, select
 from superchunk.arrays.views import checked_axes
-from superchunk.schunk import SChunk
 
 if TYPE_CHECKING:
     import os
@@ -25,9 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk.arrays.making import ArrayKeywords
+    from superchunk.arrays.ndarray import NDArray
+    from superchunk.arrays.selection import Cross
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["get_slice_nchunks", "save", "take", "take_along_axis"]
+__all__ = ["save", "take", "take_along_axis"]
 
 
 def take(x: NDArray, indices: ArrayLike, axis: int | None = None) -> NDArray:
@@ -123,65 +120,8 @@ def _array_of(x: NDArray, selection: Cross | Points) -> NDArray:
         x._now(store)
         return x._selected(store, selection)
 
-    return asarray(np.ascontiguousarray(x._steadily(ask)).reshape(selection.shape), cparams=x.cparams)
-
-
-def get_slice_nchunks(schunk: SChunk | NDArray, key: Any) -> NumpyArray[np.int64]:  # noqa: ANN401  (any index)
-    """Return the numbers of the chunks that a slice touches.
-
-    Parameters
-    ----------
-    schunk
-        A SChunk or an NDArray.
-    key
-        For a SChunk ``(start, stop)`` in items, an integer or a slice; for an NDArray any index of integers and
-        slices.
-
-    Raises
-    ------
-    IndexError
-        A step other than 1, or a position outside.
-
-    """
-    if isinstance(schunk, NDArray):
-        return _nchunks_of(schunk, key)
-    nitems, typesize = len(schunk), schunk.typesize
-    if isinstance(key, tuple):
-        key = slice(*key)
-    elif not isinstance(key, slice):
-        at = operator.index(key)
-        if not -nitems <= at < nitems:
-            raise out_of_bounds(at, 0, nitems)
-        key = slice(at, at + 1 or None)
-    start, stop, step = key.indices(nitems)
-    _refuse_step(step)
-    if start >= stop:
-        return np.zeros(0, np.int64)
-    touched = chunks_of(schunk._handle.opened(), start * typesize, stop * typesize)
-    return np.arange(touched.start, touched.stop, dtype=np.int64)
-
-
-def _nchunks_of(array: NDArray, key: Any) -> NumpyArray[np.int64]:  # noqa: ANN401  (any index)
-    form = array._fresh()
-    selection = form.physical(select(key, form.shape))
-    if not isinstance(selection, Cross) or not all(isinstance(axis, range) for axis in selection.axes):
-        msg = "key: expected integers and slices"
-        raise IndexError(msg)
-    for axis in selection.axes:
-        _refuse_step(axis.step)  # type: ignore[union-attr]  # all are ranges
-    if 0 in selection.counts:
-        return np.zeros(0, np.int64)
-    box = [(axis[0], axis[-1] + 1, 1) for axis in selection.axes]
-    numbers = np.zeros(1, np.int64)
-    for line in chunk_lists(box, form):
-        numbers = (numbers[:, None] + np.asarray(line, np.int64)).reshape(-1)
-    return numbers
-
-
-def _refuse_step(step: int) -> None:
-    if step != 1:
-        msg = f"step: expected 1, got {step}"
-        raise IndexError(msg)
+    found: NDArray = asarray(np.ascontiguousarray(x._steadily(ask)).reshape(selection.shape), cparams=x.cparams)
+    return found
 
 
 def save(
