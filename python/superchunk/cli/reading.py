@@ -6,7 +6,7 @@ Source: docs/cli.md, section "Frames with arrays in them".
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import superchunk
 from superchunk import DParams
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from superchunk import SChunk
 
-__all__ = ["in_reading_order", "open_frame", "pieces"]
+__all__ = ["in_reading_order", "open_frame", "pieces", "schunk_in"]
 
 PIECE = 2**20
 """Bytes to read at once, about."""
@@ -36,7 +36,7 @@ def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
     """
     try:
         dparams = DParams() if threads is None else DParams(nthreads=threads)
-        opened = superchunk.open(path, dparams=dparams)
+        opened = schunk_in(superchunk.open(path, dparams=dparams))
     except EXPECTED as error:
         message = describe(error)
         raise Failure(message if path in message else f"{path}: {message}") from error
@@ -46,6 +46,12 @@ def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
         except superchunk.SuperchunkError as error:
             message = describe(error)
             raise Failure(message if path in message else f"{path}: {message}") from error
+
+
+def schunk_in(opened: Any) -> SChunk:  # noqa: ANN401 - what open returns
+    """Return the super-chunk of what `superchunk.open` returned, which may be an array in one."""
+    chunks: SChunk = getattr(opened, "schunk", opened)
+    return chunks
 
 
 def in_reading_order(path: str, frame: SChunk, *, storage_order: bool) -> None:
