@@ -36,6 +36,11 @@ class ArraySource(Source):
         values: np.ndarray[Any, np.dtype[Any]] = self._array[box]
         return values
 
+    def pick(self, key: tuple[slice | int, ...]) -> np.ndarray[Any, np.dtype[Any]]:
+        """Return ``array[key]``, steps included."""
+        values: np.ndarray[Any, np.dtype[Any]] = self._array[key]
+        return values
+
     def close(self) -> None:
         """Close the frame."""
         self._array.schunk.close()
