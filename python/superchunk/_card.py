@@ -22,13 +22,14 @@ from superchunk.exceptions import ClosedError, SuperchunkError
 from superchunk.params import Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from superchunk._chunkmap import MapCell
+    from superchunk.arrays.ndarray import NDArray
     from superchunk.params import CParams
     from superchunk.schunk import SChunk
 
-__all__ = ["array_facts", "codec_text", "filters_text", "html_card", "schunk_card"]
+__all__ = ["array_card", "codec_text", "filters_text", "html_card", "schunk_card"]
 
 CELLS: Final = 64
 """Cells of the map."""
@@ -152,7 +153,17 @@ def _sizes(nbytes: int, cbytes: int) -> str:
     return f"{times}, {bytes_text(nbytes)} in {bytes_text(cbytes)}"
 
 
-def schunk_card(schunk: SChunk, kind: str = "", facts: Sequence[tuple[str, str]] = (), nbytes: int = -1) -> str:
+def array_card(array: NDArray) -> str:
+    """Return the card of an array."""
+    return schunk_card(array.schunk, type(array).__name__, lambda: _array_facts(array), lambda: array.nbytes)
+
+
+def schunk_card(
+    schunk: SChunk,
+    kind: str = "",
+    facts: Callable[[], list[tuple[str, str]]] | None = None,
+    nbytes: Callable[[], int] | None = None,
+) -> str:
     """Return the card of a super-chunk, or of an array in one.
 
     Parameters
@@ -162,9 +173,9 @@ def schunk_card(schunk: SChunk, kind: str = "", facts: Sequence[tuple[str, str]]
     kind
         What it is called; the name of its class unless given.
     facts
-        Lines for the top, instead of those on items and chunks.
+        Called for the lines on top, instead of those on items and chunks.
     nbytes
-        Bytes of the array, which its chunks pad; -1 for those of the super-chunk.
+        Called for the bytes of the array, which its chunks pad, instead of those of the super-chunk.
 
     """
     name = kind or type(schunk).__name__
@@ -174,12 +185,12 @@ def schunk_card(schunk: SChunk, kind: str = "", facts: Sequence[tuple[str, str]]
     try:
         chunks = schunk.nchunks
         cells = chunk_map(schunk, CELLS)
-        lines += facts or _items(schunk, chunks)
+        lines += _items(schunk, chunks) if facts is None else facts()
         layers = [*schunk.meta, *schunk.vlmeta]
         lines.append(("codec", f"{codec_text(schunk.cparams)}; filters {filters_text(schunk.cparams)}"))
         if layers:
             lines.append(("metadata", ", ".join(layers)))
-        lines.append(("ratio", _sizes(schunk.nbytes if nbytes < 0 else nbytes, schunk.cbytes)))
+        lines.append(("ratio", _sizes(schunk.nbytes if nbytes is None else nbytes(), schunk.cbytes)))
     except ClosedError:
         lines.append(("state", "closed"))
     except (SuperchunkError, OSError) as error:
@@ -197,9 +208,11 @@ def _items(schunk: SChunk, chunks: int) -> list[tuple[str, str]]:
     ]
 
 
-def array_facts(
-    shape: tuple[int, ...], chunks: tuple[int, ...], blocks: tuple[int, ...], dtype: object
-) -> list[tuple[str, str]]:
-    """Return the lines of an array's card."""
+def _array_facts(array: NDArray) -> list[tuple[str, str]]:
+    shape, chunks = array.shape, array.chunks
     grid = " x ".join(f"{-(-extent // part) if part else 0:,}" for extent, part in zip(shape, chunks, strict=True))
-    return [("shape", str(shape)), ("dtype", str(dtype)), ("chunks", f"{chunks}, {grid or 1} of them; blocks {blocks}")]
+    return [
+        ("shape", f"{shape} {array.dtype}"),
+        ("chunks", f"{chunks}, {grid or 1} of them"),
+        ("blocks", str(array.blocks)),
+    ]

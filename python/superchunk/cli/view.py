@@ -273,7 +273,9 @@ def collect(place: Place, source: Source, words: str, field: str | None) -> View
             subtitle += (
                 f"; {output.ratio(schunk.nbytes, schunk.cbytes):.2f}x smaller with {codec}, level {cparams.clevel}"
             )
-    shown = str(cut)
+    shown = ", ".join(
+        ":" if part == range(extent) else _words(part) for part, extent in zip(cut.parts, source.shape, strict=True)
+    )
     if thin != cut:
         shown += "; of every " + " x ".join(str(thin.parts[axis].step) for axis in cut.axes) + " items one"  # type: ignore[union-attr]
     return View(

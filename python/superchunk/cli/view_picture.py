@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
+_DATES: Final[Any] = matplotlib.dates
+"""The module, which has no types."""
 INK: Final = "#333333"
 FAINT: Final = "#8a8a8a"
 NOTHING: Final = "#d9d4c7"
@@ -55,7 +57,13 @@ def draw(view: View, target: Path, kind: str) -> None:
         ``"png"``, ``"svg"`` or ``"pdf"``.
 
     """
-    style = {"font.size": 9.5, "axes.edgecolor": FAINT, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK}
+    style: Any = {
+        "font.size": 9.5,
+        "axes.edgecolor": FAINT,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+    }
     with plt.rc_context(style):
         figure = _image(view) if view.values.ndim > 1 else _line(view)
         try:
@@ -93,7 +101,7 @@ def _image(view: View) -> Any:  # noqa: ANN401 - of matplotlib
     if view.values.dtype.kind == "b":
         bar.set_ticks([0.25, 0.75], labels=["False", "True"])
     elif dates:
-        bar.ax.yaxis.set_major_formatter(matplotlib.dates.AutoDateFormatter(matplotlib.dates.AutoDateLocator()))
+        bar.ax.yaxis.set_major_formatter(_DATES.AutoDateFormatter(_DATES.AutoDateLocator()))
     return figure
 
 
@@ -108,7 +116,7 @@ def _numbers(view: View) -> tuple[np.ma.MaskedArray[Any, Any], bool]:
     dates = values.dtype.kind == "M"
     if values.dtype.kind in "mM":
         missing |= np.isnat(values)
-        values = matplotlib.dates.date2num(values) if dates else values.astype(np.int64).astype(np.float64)
+        values = _DATES.date2num(values) if dates else values.astype(np.int64).astype(np.float64)
     elif values.dtype.kind == "c":
         values = np.abs(values)
     elif values.dtype.kind != "b":
@@ -211,7 +219,7 @@ def _line(view: View) -> Any:  # noqa: ANN401 - of matplotlib
         )
         _draw_bars(below, view, view.grid)
     steps = numbers.dtype.kind == "b" or len(numbers) <= 64  # noqa: PLR2004 - so few that each item shows
-    drawn = numbers.astype(np.float64).filled(np.nan)
+    drawn = np.ma.filled(numbers.astype(np.float64), np.nan)
     above.plot(
         np.asarray(places),
         drawn,
@@ -222,9 +230,9 @@ def _line(view: View) -> Any:  # noqa: ANN401 - of matplotlib
         markersize=3,
     )
     if dates:
-        locator = matplotlib.dates.AutoDateLocator()
+        locator = _DATES.AutoDateLocator()
         above.yaxis.set_major_locator(locator)
-        above.yaxis.set_major_formatter(matplotlib.dates.ConciseDateFormatter(locator))
+        above.yaxis.set_major_formatter(_DATES.ConciseDateFormatter(locator))
     elif numbers.dtype.kind == "b":
         above.set_yticks([0, 1], labels=["False", "True"])
     above.set_ylabel(view.label, parse_math=False)

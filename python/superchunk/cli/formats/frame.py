@@ -13,7 +13,7 @@ import numpy as np
 
 import superchunk
 from superchunk.cli.formats.base import Target
-from superchunk.cli.formats.blosc2_attributes import attributes_of, cparams_for, read_fill, record
+from superchunk.cli.formats.blosc2_attributes import attributes_of, cparams_for, read_fill, record, record_fill
 from superchunk.cli.formats.npy import header_for
 from superchunk.cli.formats.stream import StreamSource, flat_bytes
 from superchunk.cli.layout import Layout
@@ -111,6 +111,7 @@ def create(place: Path, plan: Plan) -> FrameTarget:
     schunk = superchunk.SChunk(
         chunksize=size, cparams=cparams_for(plan), urlpath=str(place), mode="w", contiguous=plan.contiguous
     )
+    record_fill(schunk, plan.fill)
     target = FrameTarget(chunks=None, sequential=True, schunk=schunk, plan=plan)
     target.settled = {"chunksize": size}
     return target

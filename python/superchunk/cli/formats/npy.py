@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,13 @@ def header_for(dtype: np.dtype[Any], shape: tuple[int, ...]) -> NpyHeader:
     descr = np.lib.format.dtype_to_descr(dtype) if dtype.isbuiltin != 2 else None  # noqa: PLR2004 - of another package
     if descr is None or np.lib.format.descr_to_dtype(descr) != dtype:
         raise Failure(f".npy cannot say what the dtype {dtype} is")
-    return NpyHeader.make(dtype, shape)
+    stream = io.BytesIO()
+    try:
+        # Version 1.0, which NumPy itself writes where it can.
+        np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
+    except ValueError:
+        return NpyHeader.make(dtype, shape)
+    return NpyHeader.from_bytes(stream.getvalue())
 
 
 @dataclass(slots=True, kw_only=True)
