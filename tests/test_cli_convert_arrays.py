@@ -57,8 +57,7 @@ def read(path: Path, kind: str) -> np.ndarray[Any, Any]:
     if kind == "zarr":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            array = zarr.open_array(str(path), mode="r")
-            return np.asarray(array[...], array.dtype)  # items of the other byte order come in that of the machine
+            return np.asarray(zarr.open_array(str(path), mode="r")[...])
     if kind == "b2nd":
         with superchunk.open(str(path)).schunk as schunk:
             return np.asarray(superchunk.NDArray(schunk)[()])
@@ -133,6 +132,15 @@ def test_both_formats_of_zarr(tmp_path: Path, version: str) -> None:
     succeed("convert", tmp_path / "start.npy", tmp_path / "x.zarr", "--zarr-format", version, "--chunks", "20,20")
     assert (tmp_path / "x.zarr" / ("zarr.json" if version == "3" else ".zarray")).is_file()
     assert same(read(tmp_path / "x.zarr", "zarr"), values)
+
+
+def test_a_byte_order_that_format_3_cannot_say_needs_format_2(tmp_path: Path) -> None:
+    np.save(tmp_path / "s.npy", np.arange(9, dtype=">i4"))
+    message = fail(1, "convert", tmp_path / "s.npy", tmp_path / "x.zarr", "--zarr-format", "3")
+    assert "--zarr-format 2" in message
+    facts = json.loads(succeed("convert", tmp_path / "s.npy", tmp_path / "x.zarr", "--json").text)
+    assert facts["zarr_format"] == 2
+    assert zarr.open_array(str(tmp_path / "x.zarr"), mode="r").dtype == np.dtype(">i4")
 
 
 ATTRIBUTES = {"text": "grün", "count": 3, "scale": 0.25, "flag": True, "list": [1, 2, 3], "names": ["a", "b"]}

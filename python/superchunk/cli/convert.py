@@ -25,7 +25,7 @@ from superchunk.cli.errors import EXPECTED, Failure, describe
 from superchunk.cli.formats.base import Plan as Wishes
 from superchunk.cli.formats.places import BLOSC2, TARGETS, Place
 from superchunk.cli.options import CODECS, parse_filters, parse_shape, parse_size, threads_option
-from superchunk.cli.reading import schunk_in
+from superchunk.cli.reading import as_schunk
 from superchunk.cli.repair import steps
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _check(plan: Plan, schunk: SChunk, *, verify: bool) -> None:
     """Read the new frame back; remove it and raise if it is not what it should be."""
     try:
         with (
-            schunk_in(superchunk.open(plan.target)) as made,
+            as_schunk(superchunk.open(plan.target)) as made,
             output.progress("comparing", schunk.nchunks, unit="chunks") as advance,
         ):
             compare(schunk, made, steps(advance))
@@ -185,7 +185,7 @@ def _stored(path: Path) -> int:
 
 def _run(plan: Plan, *, verify: bool) -> dict[str, Any]:
     """Make the new frame, check it, and return what was done, fit for JSON."""
-    with schunk_in(superchunk.open(plan.source, snapshot=True)) as schunk:
+    with as_schunk(superchunk.open(plan.source, snapshot=True)) as schunk:
         with output.progress(plan.source, schunk.nchunks, unit="chunks") as advance:
             mode = "w" if plan.force else "a"
             made = schunk.copy(
@@ -209,7 +209,7 @@ def _is_array(path: str) -> bool:
     """Return whether the frame at `path` holds an array; that of an old writer never does."""
     if Path(path).is_file() and _is_old(path):
         return False
-    with schunk_in(superchunk.open(path)) as schunk:
+    with as_schunk(superchunk.open(path)) as schunk:
         return any(layer in schunk.meta for layer in ("b2nd", "caterva"))
 
 
@@ -260,7 +260,11 @@ def _report(facts: dict[str, Any]) -> None:
 @click.option("--chunks", type=parse_shape, metavar="N,N,...", help="Items of a chunk along each dimension.")
 @click.option("--blocks", type=parse_shape, metavar="N,N,...", help="Items of a block along each dimension, for .b2nd.")
 @click.option("--chunksize", type=parse_size, metavar="BYTES", help="Bytes of a chunk, for .b2frame.")
-@click.option("--zarr-format", type=click.Choice(["2", "3"]), default="3", show_default=True, help="For .zarr.")
+@click.option(
+    "--zarr-format",
+    type=click.Choice(["2", "3"]),
+    help="For .zarr.  [default: 3, or 2 where only that keeps the dtype]",
+)
 @threads_option()
 @click.option("-f", "--force", is_flag=True, help="Replace what is at TARGET.")
 @click.option("--verify", is_flag=True, help="Verify the new frame, or read the new array back and compare.")
@@ -276,7 +280,7 @@ def convert(
     chunks: tuple[int, ...] | None,
     blocks: tuple[int, ...] | None,
     chunksize: int | None,
-    zarr_format: str,
+    zarr_format: str | None,
     threads: int | None,
     force: bool,
     verify: bool,
@@ -318,7 +322,7 @@ def convert(
         filters=filters,
         threads=threads,
         contiguous=not wanted.folder if contiguous is None else contiguous,
-        zarr_format=int(zarr_format),
+        zarr_format=None if zarr_format is None else int(zarr_format),
     )
     facts = convert_array(Job(source=there, target=wanted, wishes=wishes, force=force, verify=verify))
     if as_json:

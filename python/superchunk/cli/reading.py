@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 
     from superchunk import SChunk
 
-__all__ = ["in_reading_order", "open_frame", "pieces", "schunk_in"]
+__all__ = ["as_schunk", "in_reading_order", "open_frame", "pieces"]
 
 PIECE = 2**20
 """Bytes to read at once, about."""
+
+
+def as_schunk(opened: Any) -> SChunk:  # noqa: ANN401  (a SChunk or an NDArray)
+    """Return what was opened as a list of chunks, also if it is an array."""
+    schunk: SChunk = getattr(opened, "schunk", opened)
+    return schunk
 
 
 @contextlib.contextmanager
@@ -36,7 +42,7 @@ def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
     """
     try:
         dparams = DParams() if threads is None else DParams(nthreads=threads)
-        opened = schunk_in(superchunk.open(path, dparams=dparams))
+        opened = as_schunk(superchunk.open(path, dparams=dparams))
     except EXPECTED as error:
         message = describe(error)
         raise Failure(message if path in message else f"{path}: {message}") from error
@@ -46,12 +52,6 @@ def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
         except superchunk.SuperchunkError as error:
             message = describe(error)
             raise Failure(message if path in message else f"{path}: {message}") from error
-
-
-def schunk_in(opened: Any) -> SChunk:  # noqa: ANN401 - what open returns
-    """Return the super-chunk of what `superchunk.open` returned, which may be an array in one."""
-    chunks: SChunk = getattr(opened, "schunk", opened)
-    return chunks
 
 
 def in_reading_order(path: str, frame: SChunk, *, storage_order: bool) -> None:

@@ -29,7 +29,7 @@ from superchunk.cli.files import writing_aside
 from superchunk.cli.formats.b2nd import ArraySource
 from superchunk.cli.formats.base import FOREIGN
 from superchunk.cli.formats.places import BLOSC2, Place
-from superchunk.cli.reading import schunk_in
+from superchunk.cli.reading import as_schunk
 
 if TYPE_CHECKING:
     from superchunk import MapCell, SChunk
@@ -261,7 +261,7 @@ def collect(place: Place, source: Source, words: str, field: str | None) -> View
         fill = None if fill is None else fill[field]
     subtitle, grid = f"shape {source.shape}, {dtype}", None
     if place.kind in BLOSC2:
-        with schunk_in(superchunk.open(place.path)) as schunk:
+        with as_schunk(superchunk.open(place.path)) as schunk:
             if source.chunks is None:
                 grid = _stream_grid(
                     schunk, source.dtype.itemsize, source.shape[0] if source.shape else 0, cut, source.shape

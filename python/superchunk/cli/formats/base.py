@@ -64,7 +64,8 @@ class Plan:
     threads: int | None = None
     contiguous: bool = True
     """Whether a Blosc2 frame is one file."""
-    zarr_format: int = 3
+    zarr_format: int | None = None
+    """2 or 3; None for 3, unless only 2 keeps the dtype."""
 
     @property
     def itemsize(self) -> int:

@@ -92,6 +92,7 @@ def create(place: Path, plan: Plan) -> ZarrTarget:
     """Make an array at `place`, which must not exist."""
     zarr = require("zarr", "zarr", f"{place.name}: Zarr")
     chunks = sensible_chunks(plan)
+    version = _version(plan)
     fill = None if plan.fill is None else np.frombuffer(plan.fill, plan.dtype)[0]
     with _quietly():
         array = zarr.create_array(
@@ -99,23 +100,31 @@ def create(place: Path, plan: Plan) -> ZarrTarget:
             shape=plan.shape,
             dtype=plan.dtype,
             chunks=chunks,
-            compressors=_compressor(plan),
+            compressors=_compressor(plan, version),
             fill_value=zarr.core.array.DEFAULT_FILL_VALUE if fill is None else fill,
-            zarr_format=plan.zarr_format,
+            zarr_format=version,
         )
     if np.dtype(array.dtype) != plan.dtype:
-        raise Failure(f"Zarr format {plan.zarr_format} makes {array.dtype} of the dtype {plan.dtype}")
+        raise Failure(f"Zarr format {version} makes {array.dtype} of the dtype {plan.dtype}")
     target = ZarrTarget(chunks=chunks, array=array, attributes={})
-    target.settled = {"chunks": list(chunks), "zarr_format": plan.zarr_format}
+    target.settled = {"chunks": list(chunks), "zarr_format": version}
     return target
 
 
-def _compressor(plan: Plan) -> Any:  # noqa: ANN401 - of another package
+def _version(plan: Plan) -> int:
+    """Return the version of the format, 2 or 3. The dtypes of format 3 have no byte order, only its codecs."""
+    foreign = plan.dtype.newbyteorder("=") != plan.dtype
+    if foreign and plan.zarr_format == 3:  # noqa: PLR2004
+        raise Failure(f"Zarr format 3 does not keep the byte order of the dtype {plan.dtype}; --zarr-format 2 does")
+    return plan.zarr_format or (2 if foreign else 3)
+
+
+def _compressor(plan: Plan, version: int) -> Any:  # noqa: ANN401 - of another package
     """Return Blosc's codec, which every Zarr library has, with the parameters that were asked for."""
     codec = (plan.codec or "zstd").lower()
     level = 5 if plan.level is None else plan.level
     shuffle = blosc_shuffle(plan, "Zarr's codec blosc")
-    if plan.zarr_format == 2:  # noqa: PLR2004
+    if version == 2:  # noqa: PLR2004
         numcodecs = require("numcodecs", "zarr", "Zarr")
         return numcodecs.Blosc(cname=codec, clevel=level, shuffle=("noshuffle", "shuffle", "bitshuffle").index(shuffle))
     codecs = require("zarr.codecs", "zarr", "Zarr")
