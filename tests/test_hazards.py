@@ -694,15 +694,15 @@ def test_nans_are_of_kinds_that_have_them() -> None:
 def test_arrays_of_python_objects_are_refused_everywhere() -> None:
     for dtype in (object, [("a", object)]):
         plain = np.zeros(3, dtype=dtype)
-        calls: list[Callable[[], object]] = [
-            lambda plain=plain: superchunk.asarray(plain),
-            lambda dtype=dtype: superchunk.zeros(3, dtype=dtype),
-            lambda dtype=dtype: superchunk.empty(3, dtype=dtype),
-            lambda dtype=dtype: superchunk.asarray(np.arange(3), dtype=dtype),
+        calls: list[tuple[Any, ...]] = [
+            (superchunk.asarray, plain),
+            (superchunk.zeros, 3, dtype),
+            (superchunk.empty, 3, dtype),
+            (superchunk.full, 3, 0, dtype),
         ]
-        for call in calls:
+        for call, *arguments in calls:
             with pytest.raises(TypeError):
-                call()
+                call(*arguments)
 
 
 @has_arrays
@@ -714,7 +714,7 @@ def test_void_and_padded_dtypes_come_back(dtype: Any, path: Path) -> None:  # no
     a = superchunk.asarray(plain, urlpath=path)
     assert a.dtype == plain.dtype
     a.schunk.close()
-    b = superchunk.open(path)
+    b: Any = superchunk.open(path)
     assert (b.dtype, b[:].tobytes()) == (plain.dtype, plain.tobytes())
 
 
@@ -728,6 +728,6 @@ def test_fields_of_a_temporary_array_work() -> None:
 @has_arrays
 def test_an_array_opened_with_w_stays_and_is_writable(path: Path) -> None:
     superchunk.asarray(np.arange(10), urlpath=path).schunk.close()
-    a = superchunk.open(path, "w")
+    a: Any = superchunk.open(path, "w")
     a[0] = 5
     assert a[:3].tolist() == [5, 1, 2]

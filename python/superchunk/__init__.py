@@ -42,6 +42,13 @@ from superchunk.arrays.packed import (
     unpack_array2,
     unpack_tensor,
 )
+from superchunk.arrays.partitions import (
+    PartitionReport,
+    are_partitions_aligned,
+    are_partitions_behaved,
+    compute_chunks_blocks,
+    explain_partition,
+)
 from superchunk.arrays.touched import get_slice_nchunks
 from superchunk.core import (
     clib_info,
@@ -147,6 +154,7 @@ __all__ = [
     "MetalayerValueError",
     "NewerFormatError",
     "PartReport",
+    "PartitionReport",
     "ReadOnlyError",
     "RepairReport",
     "RepairedChunk",
@@ -164,6 +172,8 @@ __all__ = [
     "VerifyReport",
     "VlMeta",
     "__version__",
+    "are_partitions_aligned",
+    "are_partitions_behaved",
     "blosclib_version",
     "chunk_map",
     "clib_info",
@@ -171,12 +181,14 @@ __all__ = [
     "compress2",
     "compress_blosc1",
     "compressor_list",
+    "compute_chunks_blocks",
     "cparams_dflts",
     "cpu_info",
     "decompress",
     "decompress2",
     "detect_number_of_cores",
     "dparams_dflts",
+    "explain_partition",
     "free_resources",
     "from_cframe",
     "get_blocksize",

@@ -15,6 +15,7 @@ from superchunk._card import array_card
 from superchunk._info import InfoReport, ratio, size
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
+from superchunk.arrays.sharing import SharedArray
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
 
@@ -52,7 +53,7 @@ class ChunkInfoNDArray(NamedTuple):
     """See `SChunk.get_lazychunk`."""
 
 
-class ArrayCalls(ArrayBase):
+class ArrayCalls(SharedArray):
     """An array without its items."""
 
     __slots__ = ()
