@@ -158,6 +158,7 @@ def test_a_long_line_is_thinned(tmp_path: Path) -> None:
         np.arange(12).reshape(3, 4).astype("<M8[D]"),
         np.arange(12).reshape(3, 4).astype("<m8[s]"),
         np.full((3, 4), "NaT", "<M8[s]"),
+        np.array([["20000", "-5000"]], "<M8[Y]"),
         np.arange(12).reshape(3, 4) > 5,
         np.exp(1j * np.arange(12).reshape(3, 4)),
         np.full((3, 4), np.nan),

@@ -37,7 +37,12 @@ NOTHING: Final = "#d9d4c7"
 """Where there is no value."""
 SPECIAL: Final = "#c9c9c9"
 LINE: Final = "#1f6f8b"
+SMALL: Final = 10.0
 BEST: Final = 100.0
+"""Where the colours of the ratios may end."""
+_FIRST_DAY: Final = -719162.0
+_LAST_DAY: Final = 2932896.0
+"""The years 1 to 9999 in matplotlib's days since 1970."""
 _OUTLIERS: Final = 20
 """How many times wider than 98 % of the values all of them may be before the colours leave the rest out."""
 _MOST_NUMBERS: Final = 80
@@ -85,7 +90,7 @@ def _image(view: View) -> Any:  # noqa: ANN401 - of matplotlib
         figure, axes = plt.subplots(figsize=(8.2, height + 1.0), layout="constrained")
     else:
         figure, (axes, beside) = plt.subplots(
-            1, 2, figsize=(13.2, height + 1.0), width_ratios=(1.12, 1), layout="constrained"
+            1, 2, figsize=(13.6, height + 1.0), layout="compressed" if equal else "constrained"
         )
         _draw_grid(beside, view, view.grid, extent, equal=equal)
     colours, norm, beyond = _scale(numbers, view.values.dtype)
@@ -117,6 +122,9 @@ def _numbers(view: View) -> tuple[np.ma.MaskedArray[Any, Any], bool]:
     if values.dtype.kind in "mM":
         missing |= np.isnat(values)
         values = _DATES.date2num(values) if dates else values.astype(np.int64).astype(np.float64)
+        shown = np.where(missing, 0.0, values)
+        # Days beyond the calendar that matplotlib has are drawn as numbers.
+        dates = dates and bool(((shown >= _FIRST_DAY) & (shown <= _LAST_DAY)).all())
     elif values.dtype.kind == "c":
         values = np.abs(values)
     elif values.dtype.kind != "b":
@@ -148,7 +156,8 @@ def _scale(numbers: np.ma.MaskedArray[Any, Any], dtype: np.dtype[Any]) -> tuple[
 
 
 def _ratio_norm(grid: ChunkGrid) -> LogNorm:
-    return LogNorm(1.0, max([BEST if any(cell.ratio > BEST / 4 for cell in grid.cells) else 10.0]))
+    """Return the scale of the colours: to ten times smaller, or to a hundred if a chunk needs that."""
+    return LogNorm(1.0, BEST if any(cell.special is None and cell.ratio > SMALL for cell in grid.cells) else SMALL)
 
 
 def _colours(grid: ChunkGrid) -> np.ndarray[Any, Any]:
