@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import struct
 import sys
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
 
 
 def looked_at(path: Path, words: str = "", field: str | None = None) -> View:
@@ -35,6 +37,11 @@ def looked_at(path: Path, words: str = "", field: str | None = None) -> View:
 def array_at(path: Path, values: np.ndarray[Any, Any], **how: Any) -> Path:  # noqa: ANN401 - keywords of asarray
     superchunk.asarray(values, urlpath=str(path), mode="w", **how).schunk.close()
     return path
+
+
+def chunks_of(path: Path) -> Any:  # noqa: ANN401 - a SChunk, of what open returns
+    opened: Any = superchunk.open(str(path))
+    return opened.schunk
 
 
 def size_of(png: Path) -> tuple[int, int]:
@@ -73,7 +80,7 @@ def test_pictures_of_three_kinds(tmp_path: Path, cube: Path, suffix: str) -> Non
 
 def test_the_default_is_the_middle_of_the_leading_dimensions(cube: Path) -> None:
     shown = looked_at(cube)
-    with superchunk.open(str(cube)).schunk as schunk:
+    with chunks_of(cube) as schunk:
         assert (shown.values == superchunk.NDArray(schunk)[2]).all()
     assert shown.title == "cube.b2nd [2, :, :]"
     assert shown.axes == (1, 2)
@@ -94,7 +101,7 @@ def test_a_slice_is_that_of_numpy(
     tmp_path: Path, cube: Path, name: str, words: str, key: tuple[int | slice, ...]
 ) -> None:
     succeed("convert", cube, tmp_path / name, "--contiguous")
-    with superchunk.open(str(cube)).schunk as schunk:
+    with chunks_of(cube) as schunk:
         expected = superchunk.NDArray(schunk)[()][key]
     shown = looked_at(tmp_path / name, words)
     assert shown.values.shape == expected.shape
@@ -110,7 +117,7 @@ def test_the_map_shows_the_chunks_that_the_slice_meets(cube: Path) -> None:
     grid = looked_at(cube, "3,:,:").grid
     assert grid is not None
     assert grid.edges == ([0, 20, 40, 60], [0, 30, 60, 90])
-    with superchunk.open(str(cube)).schunk as schunk:
+    with chunks_of(cube) as schunk:
         sizes = [superchunk.get_cbuffer_sizes(schunk.get_chunk(n))[1] for n in range(9, 18)]
     assert [cell.cbytes for cell in grid.cells] == sizes
     assert [cell.special is not None for cell in grid.cells] == [False] * 3 + [True] * 3 + [False] * 3
@@ -226,9 +233,9 @@ def test_what_has_no_picture_is_said(tmp_path: Path, values: np.ndarray[Any, Any
 
 def test_what_to_install_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save(tmp_path / "x.npy", np.zeros(3))
-    find = viewing.importlib.util.find_spec
+    find = importlib.util.find_spec
     monkeypatch.setattr(
-        viewing.importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else find(name, *rest)
+        importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else find(name, *rest)
     )
     assert 'pip install "superchunk[view]"' in fail(1, "view", tmp_path / "x.npy")
 
@@ -256,7 +263,7 @@ def test_a_name_with_dollars_is_no_formula(tmp_path: Path) -> None:
 def test_a_damaged_chunk_is_an_error_and_no_picture(tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=(40, 40))
     path = array_at(tmp_path / "x.b2nd", values, chunks=(20, 20), blocks=(20, 20))
-    with superchunk.open(str(path)).schunk as schunk:
+    with chunks_of(path) as schunk:
         first = path.read_bytes().index(schunk.get_chunk(0))
     content = bytearray(path.read_bytes())
     content[first] = 99  # its version
