@@ -211,3 +211,14 @@ def test_a_long_path_keeps_its_end() -> None:
     card = html_card("SChunk", "/" + "d" * 300 + "/end.b2nd", [], [], 0)
     assert "…" in card
     assert "end.b2nd</span>" in card
+
+
+@pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
+def test_the_card_of_an_array_says_its_shape_and_its_own_bytes() -> None:
+    array = superchunk.asarray(np.arange(35.0).reshape(5, 7), chunks=(3, 4), blocks=(2, 3))
+    text = " ".join(outline(array._repr_html_()).text)
+    for words in ("NDArray", "(5, 7) float64", "(3, 4), 2 x 2 of them", "(2, 3)", "280 B in", "chunk"):
+        assert words in text
+    assert len(superchunk.chunk_map(array)) == 4
+    array.schunk.close()
+    assert "closed" in array._repr_html_()
