@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from superchunk import _engine
 from superchunk._encoding import encode_params
 from superchunk.arrays.making import begin_array
-from superchunk.arrays.memory import memory_of
+from superchunk.arrays.memory import lone_value, memory_of
 from superchunk.arrays.ndarray import NDArray
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 
@@ -54,6 +54,7 @@ _ALONE_NBYTES: Final = 2**20
 """Below this many bytes in all a helper thread costs more than it saves."""
 _AHEAD_NBYTES: Final = 2**25
 """Uncompressed bytes that helpers work on at a time, if a chunk is no larger."""
+_VALUE: Final = SpecialValue.VALUE.value
 _SLAB: Final = 8192
 
 
@@ -134,6 +135,10 @@ def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterab
         params = encode_params(replace(encoder.cparams, nthreads=-(-encoder.cparams.nthreads // nhelpers)))
 
     def pack(items: np.ndarray[Any, Any]) -> bytes:
+        if items.shape == layout.chunks and itemsize <= MAX_HEADER_TYPESIZE:
+            value = lone_value(items)
+            if value is not None and any(value):
+                return _engine.special_chunk(_VALUE, geometry.chunk_nbytes, itemsize, value, geometry.block_nbytes)
         memory = memory_of(items)
         return _engine.pack(geometry, params, memory.bytes, memory.offset, items.strides, items.shape)
 
