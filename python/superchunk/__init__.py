@@ -45,6 +45,13 @@ from superchunk.arrays.packed import (
     unpack_array2,
     unpack_tensor,
 )
+from superchunk.arrays.partitions import (
+    PartitionReport,
+    are_partitions_aligned,
+    are_partitions_behaved,
+    compute_chunks_blocks,
+    explain_partition,
+)
 from superchunk.arrays.touched import get_slice_nchunks
 from superchunk.arrays.views import expand_dims, squeeze
 from superchunk.core import (
@@ -154,6 +161,7 @@ __all__ = [
     "NewerFormatError",
     "OIndex",
     "PartReport",
+    "PartitionReport",
     "ReadOnlyError",
     "RepairReport",
     "RepairedChunk",
@@ -171,12 +179,15 @@ __all__ = [
     "VerifyReport",
     "VlMeta",
     "__version__",
+    "are_partitions_aligned",
+    "are_partitions_behaved",
     "blosclib_version",
     "clib_info",
     "compress",
     "compress2",
     "compress_blosc1",
     "compressor_list",
+    "compute_chunks_blocks",
     "cparams_dflts",
     "cpu_info",
     "decompress",
@@ -184,6 +195,7 @@ __all__ = [
     "detect_number_of_cores",
     "dparams_dflts",
     "expand_dims",
+    "explain_partition",
     "free_resources",
     "from_cframe",
     "get_blocksize",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from superchunk._info import InfoReport, ratio, size
-from superchunk._pickling import reduced
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
+from superchunk.arrays.sharing import SharedArray
 from superchunk.arrays.values import snapshot_of
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
@@ -61,7 +61,7 @@ class ChunkInfoNDArray(NamedTuple):
     """See `SChunk.get_lazychunk`."""
 
 
-class ArrayCalls(ArrayBase):
+class ArrayCalls(SharedArray):
     """An array without its items."""
 
     __slots__ = ()
@@ -321,24 +321,6 @@ class ArrayCalls(ArrayBase):
         return changed
 
     @contextmanager
-    def holding_lock(self) -> Iterator[Self]:
-        """Hold the lock that other processes wait for over several operations; see `SChunk.holding_lock`."""
-        with self.schunk.holding_lock():
-            yield self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled as the path, to be opened there again for reading.
-
-        Raises
-        ------
-        TypeError
-            It is in memory, or has changes or functions that another process would miss.
-
-        """
-        make, arguments = reduced(self._handle, self.dparams, filtered=self.schunk._postfilter is not None, array=True)
-        return (make, arguments) if self._base is None else (_view_again, (make, arguments, self._axes))
-
-    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes inside one commit; see `SChunk.transaction`."""
         with self.schunk.transaction():
@@ -385,12 +367,6 @@ def refuse_meta(given: Mapping[str, Any]) -> None:
     if "meta" in given or inner is not None:
         msg = "meta: a copy has the metalayers of its original"
         raise ValueError(msg)
-
-
-def _view_again(make: Callable[..., NDArray], arguments: tuple[Any, ...], axes: tuple[int | None, ...]) -> NDArray:
-    """Return a view that was pickled."""
-    array = make(*arguments)
-    return array._view_of(array, axes)
 
 
 def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # noqa: ANN401  (an array or NDArray)
