@@ -28,8 +28,24 @@ from superchunk._user import register_codec, register_filter, ucodecs_registry, 
 from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
 from superchunk.arrays.calls import ChunkInfoNDArray
+from superchunk.arrays.converting import array, asarray, astype, copy
+from superchunk.arrays.creation import (
+    empty,
+    empty_like,
+    frombuffer,
+    fromiter,
+    full,
+    full_like,
+    nans,
+    ones,
+    ones_like,
+    uninit,
+    zeros,
+    zeros_like,
+)
 from superchunk.arrays.fields import NDField
 from superchunk.arrays.functions import save, take, take_along_axis
+from superchunk.arrays.joining import concat, concatenate, stack
 from superchunk.arrays.ndarray import NDArray, OIndex
 from superchunk.arrays.packed import (
     load_array,
@@ -52,6 +68,8 @@ from superchunk.arrays.partitions import (
     compute_chunks_blocks,
     explain_partition,
 )
+from superchunk.arrays.pieces import from_pieces
+from superchunk.arrays.ranges import arange, eye, linspace
 from superchunk.arrays.touched import get_slice_nchunks
 from superchunk.arrays.views import expand_dims, squeeze
 from superchunk.core import (
@@ -78,6 +96,7 @@ from superchunk.exceptions import (
     ChunkIndexError,
     ClosedError,
     FormatError,
+    KeywordError,
     LockedError,
     MetalayerError,
     MetalayerKeyError,
@@ -151,6 +170,7 @@ __all__ = [
     "DParams",
     "Filter",
     "FormatError",
+    "KeywordError",
     "LockedError",
     "Meta",
     "MetalayerError",
@@ -179,8 +199,12 @@ __all__ = [
     "VerifyReport",
     "VlMeta",
     "__version__",
+    "arange",
     "are_partitions_aligned",
     "are_partitions_behaved",
+    "array",
+    "asarray",
+    "astype",
     "blosclib_version",
     "clib_info",
     "compress",
@@ -188,28 +212,43 @@ __all__ = [
     "compress_blosc1",
     "compressor_list",
     "compute_chunks_blocks",
+    "concat",
+    "concatenate",
+    "copy",
     "cparams_dflts",
     "cpu_info",
     "decompress",
     "decompress2",
     "detect_number_of_cores",
     "dparams_dflts",
+    "empty",
+    "empty_like",
     "expand_dims",
     "explain_partition",
+    "eye",
     "free_resources",
     "from_cframe",
+    "from_pieces",
+    "frombuffer",
+    "fromiter",
+    "full",
+    "full_like",
     "get_blocksize",
     "get_cbuffer_sizes",
     "get_clib",
     "get_compressor",
     "get_cpu_info",
     "get_slice_nchunks",
+    "linspace",
     "load",
     "load_array",
     "load_tensor",
+    "nans",
     "ncores",
     "ndarray_from_cframe",
     "nthreads",
+    "ones",
+    "ones_like",
     "open",
     "pack",
     "pack_array",
@@ -231,17 +270,21 @@ __all__ = [
     "set_nthreads",
     "set_releasegil",
     "squeeze",
+    "stack",
     "stage_chunk",
     "storage_dflts",
     "take",
     "take_along_axis",
     "ucodecs_registry",
     "ufilters_registry",
+    "uninit",
     "unpack",
     "unpack_array",
     "unpack_array2",
     "unpack_tensor",
     "verify",
+    "zeros",
+    "zeros_like",
 ]
 
 

@@ -245,8 +245,15 @@ class ArrayCalls(SharedArray):
 
         return reshaped(self, shape, kwargs, c_order=c_order)  # type: ignore[arg-type]
 
-    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Unpack[ArrayKeywords]) -> None:  # noqa: FBT001, FBT002  (as in python-blosc2)
+    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Any) -> None:  # noqa: ANN401, FBT001, FBT002  (as in python-blosc2)
         """Write a copy to a file, or with `contiguous` False to a directory.
+
+        Parameters
+        ----------
+        urlpath, contiguous
+            Where.
+        **kwargs
+            Other keywords of the constructors.
 
         Raises
         ------
@@ -378,7 +385,8 @@ def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # no
     else:
         given = np.asarray(values, form.dtype)
     if form.ndim == 1 and given.ndim != 1:
-        return values[()].reshape(-1) if isinstance(given, ArrayBase) else given.reshape(-1)  # type: ignore[index]
+        plain: Any = np.asarray(values) if isinstance(given, ArrayBase) else given
+        return plain.reshape(-1)
     expected = tuple(-1 if at == axis else length for at, length in enumerate(form.shape))
     if given.ndim != form.ndim or any(n not in (-1, m) for n, m in zip(expected, given.shape, strict=True)):
         wanted = tuple("any" if length < 0 else length for length in expected)

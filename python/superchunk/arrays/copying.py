@@ -43,9 +43,8 @@ def copied(array: NDArray, dtype: DTypeLike | None, keywords: Mapping[str, Any])
     """Return a copy with all metalayers; see `NDArray.copy`."""
     given = {name: value for name, value in keywords.items() if value is not None}
     wanted = array.dtype if dtype is None else np.dtype(dtype)
-    for name, own in (("chunks", array.chunks), ("blocks", array.blocks)):
-        if not {"chunks", "blocks"} & given.keys():
-            given[name] = own
+    if "chunks" not in given and "blocks" not in given:
+        given["chunks"], given["blocks"] = array.chunks, array.blocks
     given.setdefault("dparams", array.dparams)
     if "cparams" not in given:
         given["cparams"] = _cparams_for(array, wanted)
