@@ -18,6 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
+from superchunk._chunkmap import MapCell, chunk_map
 from superchunk._cpu import print_versions
 from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
@@ -172,6 +173,7 @@ __all__ = [
     "FormatError",
     "KeywordError",
     "LockedError",
+    "MapCell",
     "Meta",
     "MetalayerError",
     "MetalayerKeyError",
@@ -206,6 +208,7 @@ __all__ = [
     "asarray",
     "astype",
     "blosclib_version",
+    "chunk_map",
     "clib_info",
     "compress",
     "compress2",
