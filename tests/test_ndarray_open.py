@@ -160,9 +160,11 @@ def test_squeeze_and_expand_dims_check_their_axes() -> None:
     a = arrays.array_over(np.zeros((1, 3, 1)), (2, 2, 1), (1, 1, 1))
     assert superchunk.squeeze(a, (0, -1)).shape == (3,)
     assert superchunk.expand_dims(a, (0, 4)).shape == (1, 1, 3, 1, 1)
-    for call in (lambda: a.squeeze(1), lambda: a.squeeze((0, 0)), lambda: a.squeeze(3), lambda: a.expand_dims([0, 0])):
+    for axis in (1, (0, 0), 3):
         with pytest.raises(ValueError, match="axis"):
-            call()
+            a.squeeze(axis)
+    with pytest.raises(ValueError, match="axis"):
+        a.expand_dims([0, 0])
     with pytest.raises(ValueError, match="16 dimensions"):
         a.expand_dims(tuple(range(14)))
     flat = a.squeeze(0)

@@ -115,7 +115,7 @@ def test_what_cannot_be_resized() -> None:
 
 def test_appending_to_a_line_flattens_and_casts() -> None:
     a = arrays.array_over(np.arange(5, dtype="<i4"), (4,), (2,))
-    assert a.append([[5.9, 6], [7, 8]]) == 9
+    assert a.append([[5.9, 6.0], [7.0, 8.0]]) == 9
     assert a.append(9) == 10
     assert a.append(arrays.array_over(np.arange(10, 13), (2,), (1,))) == 13
     assert a.append(a) == 26

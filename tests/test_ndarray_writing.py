@@ -16,7 +16,7 @@ from superchunk.arrays.ndarray import NDArray
 from superchunk.storage import file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from typing_extensions import Buffer
@@ -173,13 +173,14 @@ def test_reading_mode_refuses_every_change(tmp_path: Path) -> None:
     path = tmp_path / "a.b2nd"
     arrays.array_over(np.zeros(9, [("x", "<i4")]), (4,), (2,), urlpath=path).close()
     with superchunk.open(path) as a:
-        for call in (
+        calls: list[Callable[[], object]] = [
             lambda: a.__setitem__(0, (1,)),
             lambda: a.__setitem__("x", 1),
             lambda: a.oindex.__setitem__([0], (1,)),
             lambda: a.resize((10,)),
             lambda: a.append([(1,)]),
-        ):
+        ]
+        for call in calls:
             with pytest.raises(ValueError, match="reading mode"):
                 call()
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from superchunk._card import array_card
 from superchunk._info import InfoReport, ratio, size
-from superchunk._pickling import reduced
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
@@ -238,8 +237,15 @@ class ArrayCalls(SharedArray):
 
         return reshaped(self, shape, kwargs, c_order=c_order)  # type: ignore[arg-type]
 
-    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Unpack[ArrayKeywords]) -> None:  # noqa: FBT001, FBT002  (as in python-blosc2)
+    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Any) -> None:  # noqa: ANN401, FBT001, FBT002  (as in python-blosc2)
         """Write a copy to a file, or with `contiguous` False to a directory.
+
+        Parameters
+        ----------
+        urlpath, contiguous
+            Where.
+        **kwargs
+            Other keywords of the constructors.
 
         Raises
         ------
@@ -318,24 +324,6 @@ class ArrayCalls(SharedArray):
         return changed
 
     @contextmanager
-    def holding_lock(self) -> Iterator[Self]:
-        """Hold the lock that other processes wait for over several operations; see `SChunk.holding_lock`."""
-        with self.schunk.holding_lock():
-            yield self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled as the path, to be opened there again for reading.
-
-        Raises
-        ------
-        TypeError
-            It is in memory, or has changes or functions that another process would miss.
-
-        """
-        make, arguments = reduced(self._handle, self.dparams, filtered=self.schunk._postfilter is not None, array=True)
-        return (make, arguments) if self._base is None else (_view_again, (make, arguments, self._axes))
-
-    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes inside one commit; see `SChunk.transaction`."""
         with self.schunk.transaction():
@@ -375,12 +363,6 @@ class ArrayCalls(SharedArray):
         self.close()
 
 
-def _view_again(make: Callable[..., NDArray], arguments: tuple[Any, ...], axes: tuple[int | None, ...]) -> NDArray:
-    """Return a view that was pickled."""
-    array = make(*arguments)
-    return array._view_of(array, axes)
-
-
 def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # noqa: ANN401  (an array or NDArray)
     """Return what is appended, of the right shape."""
     if isinstance(values, ArrayBase):
@@ -390,7 +372,8 @@ def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # no
     else:
         given = np.asarray(values, form.dtype)
     if form.ndim == 1 and given.ndim != 1:
-        return values[()].reshape(-1) if isinstance(given, ArrayBase) else given.reshape(-1)  # type: ignore[index]
+        plain: Any = np.asarray(values) if isinstance(given, ArrayBase) else given
+        return plain.reshape(-1)
     expected = tuple(-1 if at == axis else length for at, length in enumerate(form.shape))
     if given.ndim != form.ndim or any(n not in (-1, m) for n, m in zip(expected, given.shape, strict=True)):
         wanted = tuple("any" if length < 0 else length for length in expected)

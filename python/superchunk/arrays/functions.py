@@ -14,12 +14,10 @@ from superchunk.arrays.views import checked_axes
 
 if TYPE_CHECKING:
     import os
-    from typing import Unpack
 
     from numpy.typing import ArrayLike
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk.arrays.making import ArrayKeywords
     from superchunk.arrays.ndarray import NDArray
     from superchunk.arrays.selection import Cross
     from superchunk.storage.base import ChunkStore
@@ -128,7 +126,7 @@ def save(
     array: NDArray,
     urlpath: str | os.PathLike[str],
     contiguous: bool = True,  # noqa: FBT001, FBT002  (as in python-blosc2)
-    **kwargs: Unpack[ArrayKeywords],
+    **kwargs: Any,  # noqa: ANN401  (those of the constructors)
 ) -> None:
     """Write a copy of `array` to a file, or with `contiguous` False to a directory; see `NDArray.save`."""
     array.save(urlpath, contiguous, **kwargs)

@@ -125,9 +125,10 @@ def _lone_value(items: NumpyArray[Any]) -> bytes | None:
     """Return the bytes of the item that all of `items` are, None if they are several."""
     if not any(items.strides):
         return items.reshape(-1)[:1].tobytes()
-    if not items.flags.c_contiguous:
+    first, last = (items[(*(at,) * items.ndim, ...)].tobytes() for at in (0, -1))
+    if first != last:
         return None
-    raw = items.reshape(-1).view(np.uint8)
+    raw = np.ascontiguousarray(items).reshape(-1).view(np.uint8)
     width = items.itemsize
     for most in (_PROBE, raw.size):  # nearly always the first few items tell
         if not np.array_equal(raw[width:most], raw[: min(most, raw.size) - width]):
