@@ -3,7 +3,7 @@
 //! A chunk does not say it: it stands in a metalayer of the container (`b2nd`, in old frames `caterva`), so it has
 //! nothing to do with the chunk's own sizes until somebody has compared them.
 //!
-//! Source: docs/format/filters.md, section "Filters of arrays".
+//! Source: docs/format/filters.md, section "Registered filters".
 
 use std::fmt;
 

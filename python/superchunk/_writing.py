@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from superchunk import _engine
 from superchunk._encoding import cparams_of, encode_params, settings_of
 from superchunk._plan import chunks_of
+from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, read_shaped, zfp_hooks
 from superchunk._user import check_available, hooks_for
 from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from superchunk._blockfuncs import BlockFunction
+    from superchunk.frame.b2nd import ArrayLayout
     from superchunk.params import CParams
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
@@ -82,11 +84,24 @@ class Encoder:
         """The parameters as the engine takes them, checked at the first use."""
         if self._params is None:
             cparams = self.cparams
-            users = check_available(
-                number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters), cparams.nthreads
-            )
-            self._params = encode_params(cparams, self.hooks if users else None)
+            codec, filters = number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters)
+            hooks = self.hooks if check_available(codec, filters, cparams.nthreads) else None
+            layout = self._layout() if is_shaped(codec, filters) else None
+            if layout is not None and codec in ZFP_IDS:
+                hooks = zfp_hooks(self._owner, layout, cparams.typesize)
+            self._params = encode_params(cparams, hooks, layout)
         return self._params
+
+    def _layout(self) -> ArrayLayout | None:
+        """Return the array layer of the owner's container."""
+        owner = self._owner()
+        return None if owner is None else layout_of(owner._handle.opened().meta)  # noqa: SLF001  (of one package)
+
+    def read(self, store: ChunkStore, request: _engine.Request, out: memoryview) -> None:
+        """Decode a piece of a chunk of the container into `out`."""
+        cparams = self.cparams
+        nthreads = 1 if self.hooks else cparams.nthreads
+        read_shaped(store.meta, self._owner, [request], out, nthreads=nthreads, itemsize=cparams.typesize)
 
     def check(self) -> None:
         """Raise now what the first use would raise: ValueError or UnsupportedError."""
@@ -201,8 +216,6 @@ def _patched(
     store.check(nchunk)  # what stays of it is sealed anew
     content = memoryview(bytearray(max(old, low + piece.nbytes)))
     request = (store.source(nchunk), old, 0, old, 0)
-    cparams, hooks = encoder.cparams, encoder.hooks
-    nthreads = 1 if hooks else cparams.nthreads
-    _engine.read([request], content, nthreads=nthreads, itemsize=cparams.typesize, hooks=hooks)
+    encoder.read(store, request, content)
     content[low : low + piece.nbytes] = encoder.filtered(piece, base + low)
     return content

@@ -34,6 +34,7 @@ from superchunk._opening import (
     is_array,
     open_handle,
 )
+from superchunk._shaped import read_shaped
 from superchunk._staged import StagedCalls
 from superchunk._user import check_available, hooks_for
 from superchunk._verify import verify
@@ -612,7 +613,9 @@ class SChunk(StagedCalls):
             else:
                 request = (source, info.nbytes, 0, info.nbytes, 0)
                 content = memoryview(bytearray(info.nbytes))
-                _engine.read([request], content, nthreads=self._nthreads, itemsize=self._typesize, hooks=hooks)
+                read_shaped(
+                    store.meta, self._user, [request], content, nthreads=self._nthreads, itemsize=self._typesize
+                )
                 yield encoder.chunk_of_filled(content)
             if progress is not None:
                 progress(number + 1, store.nchunks)

@@ -22,7 +22,7 @@ mod worker;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use crate::codecs::{CodecFormat, DecodeDict};
+use crate::codecs::{self, CodecFormat, DecodeDict};
 use crate::error::{Error, Result};
 use crate::filters::{BitshuffleRule, Pipeline};
 use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header, Special};
@@ -131,7 +131,7 @@ impl<'a> Chunk<'a> {
             chunk.open_table(itemsize)?;
             return Ok(chunk);
         }
-        chunk.format = Some(chunk.open_format(user)?);
+        chunk.format = Some(chunk.open_format(shape, user)?);
         let rule = if header.version == 2 { BitshuffleRule::Version2 } else { BitshuffleRule::Current };
         if header.instrumented() {
             chunk.pipeline = Some(Pipeline::for_reading([0; 6], [0; 6], 1, None, None, rule, None)?);
@@ -162,12 +162,16 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    fn open_format(&self, user: Option<&dyn User>) -> Result<CodecFormat> {
+    fn open_format(&self, shape: Option<BlockShape>, user: Option<&dyn User>) -> Result<CodecFormat> {
         if self.header.format_number() == 6
             && user.is_some_and(|user| user.has_codec(self.header.udcodec))
             && self.header.is_extended()
         {
             return Ok(CodecFormat::Registered);
+        }
+        let (id, name) = (self.header.udcodec, codecs::name_of_id(self.header.udcodec));
+        if shape.is_none() && self.header.format_number() == 6 && codecs::ZFP.contains(&id) {
+            return Err(Error::NeedsShape { what: "codec", id, name, field: "udcodec", at: 22 });
         }
         self.header.format()
     }

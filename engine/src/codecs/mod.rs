@@ -38,6 +38,8 @@ pub use decoder::Decoder;
 pub use dict::{DecodeDict, PreparedDict, train_dictionary};
 pub use encoder::Encoder;
 
+use std::ops::RangeInclusive;
+
 use crate::{Error, Result};
 
 /// What a decoder says of a stream: fine, or what is wrong with it.
@@ -111,6 +113,9 @@ impl Codec {
 
 /// The id of NDLZ: it is no [`Codec`], for it needs to know of blocks what streams do not tell.
 pub const NDLZ: u8 = 32;
+
+/// The ids of ZFP, which a caller may bring: fixed accuracy, precision and rate. It goes by the shape of blocks, too.
+pub const ZFP: RangeInclusive<u8> = 33..=35;
 
 /// What a decoder must understand: bits 5-7 of a chunk's `flags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

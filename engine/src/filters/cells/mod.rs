@@ -11,7 +11,7 @@
 //! every item of a cell the mean of the cell. What undoes the one undoes the order of the other; the means stay.
 //! The blocks' shape comes from the container: a chunk does not tell it.
 //!
-//! Source: docs/format/filters.md, section "Filters of arrays"; docs/format/chunk.md, section "Validation".
+//! Source: docs/format/filters.md, section "Registered filters"; docs/format/chunk.md, section "Validation".
 
 use super::{NDMEAN, name_of_id};
 use crate::error::{Error, Result};
