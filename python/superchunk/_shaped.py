@@ -14,7 +14,7 @@ Source: docs/format/codecs.md; docs/format/filters.md, section "Registered filte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from superchunk import _engine, _zfp
 from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
@@ -25,11 +25,13 @@ from superchunk.params import Codec, Filter
 
 if TYPE_CHECKING:
     import weakref
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from superchunk.schunk import SChunk
 
-__all__ = ["ZFP_IDS", "check_shaped", "is_shaped", "layout_of", "read_shaped", "zfp_hooks"]
+__all__ = ["ZFP_IDS", "check_shaped", "is_shaped", "layout_of", "read_shaped", "with_shape", "zfp_hooks"]
+
+T = TypeVar("T")
 
 ZFP_IDS: Final = frozenset(_zfp.IDS)
 _CODECS: Final = ZFP_IDS | {Codec.NDLZ.value}
@@ -101,26 +103,6 @@ def zfp_hooks(owner: weakref.ref[SChunk], layout: ArrayLayout, typesize: int) ->
     return hooks_for(owner, _zfp.codecs(layout.blocks, typesize))  # type: ignore[return-value]  # codecs: never None
 
 
-@overload
-def read_shaped(
-    meta: Mapping[str, bytes],
-    owner: weakref.ref[SChunk],
-    requests: Sequence[_engine.Request],
-    out: memoryview | bytearray,
-    *,
-    nthreads: int,
-    itemsize: int,
-) -> None: ...
-@overload
-def read_shaped(
-    meta: Mapping[str, bytes],
-    owner: weakref.ref[SChunk],
-    requests: Sequence[_engine.Request],
-    out: memoryview | bytearray | None = None,
-    *,
-    nthreads: int,
-    itemsize: int,
-) -> bytes | None: ...
 def read_shaped(
     meta: Mapping[str, bytes],
     owner: weakref.ref[SChunk],
@@ -149,23 +131,59 @@ def read_shaped(
         A chunk, or the layer, is damaged.
 
     """
+    return with_shape(
+        meta,
+        owner,
+        itemsize,
+        lambda hooks, blocks: _engine.read(
+            requests, out, nthreads=nthreads, itemsize=itemsize, hooks=hooks, blockshape=blocks
+        ),
+    )
+
+
+def with_shape(
+    meta: Mapping[str, bytes],
+    owner: weakref.ref[SChunk],
+    itemsize: int,
+    call: Callable[[_engine.Hooks | None, tuple[int, ...] | None], T],
+) -> T:
+    """Return what `call` returns, a call of the engine that decodes chunks, with what they need.
+
+    Parameters
+    ----------
+    meta
+        The container's fixed metalayers.
+    owner
+        Whom user codecs and filters are told about.
+    itemsize
+        Bytes of an item.
+    call
+        Takes the hooks, or None, and the shape of blocks, or None. It is called again with
+        more of these if it says that it needs them, and so must be able to start anew.
+
+    Raises
+    ------
+    UnsupportedError
+        A codec or filter is not available, or misses the layer or a package.
+    FormatError
+        The layer is damaged, or what `call` raises.
+
+    """
     hooks = hooks_for(owner) if ucodecs_registry or ufilters_registry else None
     try:
-        return _engine.read(requests, out, nthreads=nthreads, itemsize=itemsize, hooks=hooks)
+        return call(hooks, None)
     except UnsupportedError as error:
-        layout = layout_of(meta) if _misses_layer(error) else None
+        layout = layout_of(meta) if _goes_by_shape(error) else None
         if layout is None:
             raise
-    blocks = layout.blocks
     try:
-        return _engine.read(requests, out, nthreads=nthreads, itemsize=itemsize, hooks=hooks, blockshape=blocks)
+        return call(hooks, layout.blocks)
     except UnsupportedError as error:
         if not (error.what == "codec" and error.ident in ZFP_IDS):
             raise
-    hooks = zfp_hooks(owner, layout, itemsize)
-    return _engine.read(requests, out, nthreads=1, itemsize=itemsize, hooks=hooks, blockshape=blocks)
+    return call(zfp_hooks(owner, layout, itemsize), layout.blocks)
 
 
-def _misses_layer(error: UnsupportedError) -> bool:
+def _goes_by_shape(error: UnsupportedError) -> bool:
     """Return whether an error is about a codec or filter that goes by the shape."""
     return error.ident in (_CODECS if error.what == "codec" else _FILTERS)

@@ -21,7 +21,7 @@ from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
 
 if TYPE_CHECKING:
     import weakref
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from superchunk._blockfuncs import BlockFunction
     from superchunk.frame.b2nd import ArrayLayout
@@ -58,6 +58,8 @@ class Encoder:
         The parameters; here with six filters and metas from 0 to 255.
     owner
         Whom user codecs and filters are told about.
+    meta
+        The fixed metalayers of a container that is not there yet; None: the owner's.
 
     Raises
     ------
@@ -66,9 +68,12 @@ class Encoder:
 
     """
 
-    __slots__ = ("_owner", "_params", "cparams", "prefilter")
+    __slots__ = ("_meta", "_owner", "_params", "cparams", "prefilter")
 
-    def __init__(self, cparams: CParams, owner: weakref.ref[SChunk]) -> None:
+    def __init__(
+        self, cparams: CParams, owner: weakref.ref[SChunk], meta: Mapping[str, bytes] | None = None
+    ) -> None:
+        self._meta = meta
         self.cparams = replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)
         self.prefilter: BlockFunction | None = None
         self._owner = owner
@@ -83,17 +88,22 @@ class Encoder:
     def params(self) -> _engine.EncodeParams:
         """The parameters as the engine takes them, checked at the first use."""
         if self._params is None:
-            cparams = self.cparams
-            codec, filters = number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters)
-            hooks = self.hooks if check_available(codec, filters, cparams.nthreads) else None
-            layout = self._layout() if is_shaped(codec, filters) else None
-            if layout is not None and codec in ZFP_IDS:
-                hooks = zfp_hooks(self._owner, layout, cparams.typesize)
-            self._params = encode_params(cparams, hooks, layout)
+            self._params = self.params_of(self.cparams)
         return self._params
 
+    def params_of(self, cparams: CParams) -> _engine.EncodeParams:
+        """Return other parameters as the engine takes them, for chunks of the same container."""
+        codec, filters = number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters)
+        hooks = self.hooks if check_available(codec, filters, cparams.nthreads) else None
+        layout = self._layout() if is_shaped(codec, filters) else None
+        if layout is not None and codec in ZFP_IDS:
+            hooks = zfp_hooks(self._owner, layout, cparams.typesize)
+        return encode_params(cparams, hooks, layout)
+
     def _layout(self) -> ArrayLayout | None:
-        """Return the array layer of the owner's container."""
+        """Return the array layer of the container."""
+        if self._meta is not None:
+            return layout_of(self._meta)
         owner = self._owner()
         return None if owner is None else layout_of(owner._handle.opened().meta)  # noqa: SLF001  (of one package)
 
