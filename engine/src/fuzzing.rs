@@ -3,7 +3,7 @@
 //! Each function takes any bytes whatever and panics if a promise is broken: [`chunk_decode`] and
 //! [`range_decode`] that no chunk panics, hangs, takes memory that it has not earned or leaves a byte
 //! of the destination unwritten; [`roundtrip`] that what goes in comes out; [`blosclz`], [`ndlz`] and
-//! [`header`] the same of these parts; [`arrays`] the same of chunks that go by the shape of blocks; [`seals`] that a seal proves its chunk and nothing else. The crate in `fuzz/` hands the fuzzer's bytes to them.
+//! [`header`] the same of these parts; [`shaped`] the same of chunks that go by the shape of blocks; [`seals`] that a seal proves its chunk and nothing else. The crate in `fuzz/` hands the fuzzer's bytes to them.
 //!
 //! Not part of the engine's interface.
 
@@ -202,7 +202,7 @@ fn read_shaped(chunk: &[u8], nbytes: usize, shape: BlockShape, itemsize: usize) 
 /// a chunk that another byte is put into decodes or gives an error, with the same shape as with another one.
 ///
 /// The first 16 bytes of `data` choose the way, the others are the content.
-pub fn arrays(data: &[u8]) {
+pub fn shaped(data: &[u8]) {
     let Some((way, content)) = data.split_first_chunk::<16>() else { return };
     let ndim = usize::from(way[0] % 4) + 1;
     let dims: Vec<usize> = way[1..=ndim].iter().map(|side| usize::from(side % 12) + 1).collect();
@@ -357,7 +357,7 @@ mod tests {
             header(&data);
             blosclz(&data);
             ndlz(&data);
-            arrays(&data);
+            shaped(&data);
             seals(&data);
         }
 
@@ -394,7 +394,7 @@ mod tests {
             roundtrip(&data);
             blosclz(&data);
             ndlz(&data);
-            arrays(&data);
+            shaped(&data);
         }
     }
 }

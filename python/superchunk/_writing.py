@@ -70,9 +70,7 @@ class Encoder:
 
     __slots__ = ("_meta", "_owner", "_params", "cparams", "prefilter")
 
-    def __init__(
-        self, cparams: CParams, owner: weakref.ref[SChunk], meta: Mapping[str, bytes] | None = None
-    ) -> None:
+    def __init__(self, cparams: CParams, owner: weakref.ref[SChunk], meta: Mapping[str, bytes] | None = None) -> None:
         self._meta = meta
         self.cparams = replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)
         self.prefilter: BlockFunction | None = None
