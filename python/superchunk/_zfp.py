@@ -41,6 +41,8 @@ _WORD = 8
 _GAIN = {1: 5, 2: 7, 3: 9, 4: 11}
 """Bits of precision that meta 0 means, by dimensions."""
 _MAX_PRECISION = 64
+_HEAD_NBITS = {4: 1 + 8, 8: 1 + 11}
+"""Bits of a block's exponent, and whether it has one, by typesize: the least that zfp makes of a block."""
 _MIXING = {1: "SHUFFLE", 2: "BITSHUFFLE", 3: "DELTA", 34: "BYTEDELTA", 35: "BYTEDELTA"}
 """Filters that leave no numbers for zfp to see."""
 
@@ -99,7 +101,9 @@ def _parameters(codec: int, meta: int, ndim: int, typesize: int) -> dict[str, fl
         return {"tolerance": 10.0 ** (meta - 256 if meta > 127 else meta)}  # noqa: PLR2004  (a signed byte)
     if codec == _PRECISION:
         return {"precision": min(meta + _GAIN[ndim], _MAX_PRECISION)}
-    return {"rate": meta / 100 * typesize * 8}
+    # For fewer bits than the head of a block has, zfpy writes beyond its memory.
+    values = _SIDE**ndim
+    return {"rate": max(meta / 100 * typesize * 8, _HEAD_NBITS[typesize] / values)}
 
 
 def _most_nbytes(shape: tuple[int, ...], typesize: int) -> int:
