@@ -37,6 +37,17 @@ pub(crate) fn block_shape(py: Python<'_>, dims: Option<Vec<usize>>) -> PyResult<
     dims.map(|dims| BlockShape::new(&dims)).transpose().map_err(|error| to_python(py, &error))
 }
 
+impl EncodeParams {
+    pub(crate) fn checked(&self) -> &params::EncodeParams {
+        &self.checked
+    }
+
+    /// What a call with these parameters needs for codecs and filters of the user.
+    pub(crate) fn session(&self) -> Option<Session<'_>> {
+        self.hooks.as_ref().map(|hooks| Session::new(hooks.get()))
+    }
+}
+
 #[pymethods]
 impl EncodeParams {
     #[new]
@@ -101,7 +112,7 @@ pub(crate) fn compress<'py>(
             src.len()
         )));
     }
-    let session = params.hooks.as_ref().map(|hooks| Session::new(hooks.get()));
+    let session = params.session();
     fresh_bytes(py, src.len() + encode::MAX_OVERHEAD, |out| {
         py.detach(|| encode::encode(src, &params.checked, session.as_ref().map(|s| s as _), out))
             .map_err(|error| explain(py, session.as_ref(), &error))

@@ -8,6 +8,7 @@
 
 use pyo3::prelude::*;
 
+mod boxes;
 mod buffers;
 mod encode;
 mod errors;
@@ -15,10 +16,13 @@ mod hooks;
 mod info;
 mod read;
 mod seal;
+mod watch;
 
 /// The Rust engine of superchunk: a few wide calls on chunks.
 #[pymodule(gil_used = false)]
 mod _engine {
+    #[pymodule_export]
+    use super::boxes::{Geometry, pack, read_box, read_points};
     #[pymodule_export]
     use super::encode::{EncodeParams, compress, compress_vlblocks, special_chunk};
     #[pymodule_export]
@@ -28,5 +32,7 @@ mod _engine {
     #[pymodule_export]
     use super::read::{decompress, read, read_vlblocks};
     #[pymodule_export]
-    use super::seal::{check_run, check_seals, hash64, hash128, probe_changed, seal, sync_filesystem};
+    use super::seal::{check_run, check_seals, hash64, hash128, proven_trailer, seal, sync_filesystem};
+    #[pymodule_export]
+    use super::watch::Watch;
 }

@@ -139,13 +139,17 @@ impl EncodeParams {
         Ok(params)
     }
 
+    /// The shape of blocks, where a codec or filter goes by it.
+    pub(crate) fn shape_in_use(&self) -> Option<BlockShape> {
+        let by_shape = matches!(self.compressor, Compressor::NdLz(_)) || self.pipeline.needs_shape();
+        self.options.shape.filter(|_| by_shape)
+    }
+
     /// Check that blocks have the shape, where a codec or filter goes by it.
     fn check_shape(&self) -> Result<()> {
         let options = &self.options;
         let plan = if let Compressor::NdLz(plan) = self.compressor { Some(plan) } else { None };
-        let Some(shape) = options.shape.filter(|_| plan.is_some() || self.pipeline.needs_shape()) else {
-            return Ok(());
-        };
+        let Some(shape) = self.shape_in_use() else { return Ok(()) };
         let nbytes = shape.items().saturating_mul(options.typesize);
         if options.blocksize != nbytes {
             let expected = format!("{nbytes}, blocks of shape {shape} with items of {} bytes", options.typesize);
