@@ -21,6 +21,7 @@ from hypothesis import given, settings
 
 import superchunk
 from superchunk import Codec, Filter, SplitMode, _engine, _zfp
+from superchunk.arrays.ndarray import NDArray
 from superchunk.exceptions import FormatError, UnsupportedError
 from superchunk.frame.b2nd import ArrayLayout
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from numpy.typing import NDArray as NumpyArray
 
 blosc2 = oracle.blosc2
 
@@ -37,7 +38,7 @@ NDLZ = int(Codec.NDLZ.value)
 ACCURACY, PRECISION, RATE = 33, 34, 35
 
 
-def blocks_of(array: NDArray[Any], blocks: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+def blocks_of(array: NumpyArray[Any], blocks: tuple[int, ...]) -> Iterator[NumpyArray[Any]]:
     """Yield the blocks of an array of one chunk, padded with zeros."""
     counts = [-(-size // side) for size, side in zip(array.shape, blocks, strict=True)]
     padded = np.zeros([count * side for count, side in zip(counts, blocks, strict=True)], array.dtype)
@@ -46,18 +47,18 @@ def blocks_of(array: NDArray[Any], blocks: tuple[int, ...]) -> Iterator[NDArray[
         yield padded[tuple(slice(n * side, (n + 1) * side) for n, side in zip(place, blocks, strict=True))]
 
 
-def content_of(array: NDArray[Any], blocks: tuple[int, ...]) -> bytes:
+def content_of(array: NumpyArray[Any], blocks: tuple[int, ...]) -> bytes:
     """Return an array as its only chunk holds it."""
     return b"".join(block.tobytes() for block in blocks_of(array, blocks))
 
 
-def cells_of(block: NDArray[Any], side: int) -> Iterator[tuple[slice, ...]]:
+def cells_of(block: NumpyArray[Any], side: int) -> Iterator[tuple[slice, ...]]:
     """Yield where the cells of a block are, in the order in which NDCELL writes them."""
     for place in itertools.product(*(range(0, size, side) for size in block.shape)):
         yield tuple(slice(n, n + side) for n in place)
 
 
-def levelled(block: NDArray[Any], side: int) -> NDArray[Any]:
+def levelled(block: NumpyArray[Any], side: int) -> NumpyArray[Any]:
     """Return a block as NDMEAN leaves it."""
     result = np.empty_like(block)
     for cell in cells_of(block, side):
@@ -69,7 +70,7 @@ def levelled(block: NDArray[Any], side: int) -> NDArray[Any]:
 
 
 def theirs(  # noqa: ANN401, RUF100
-    array: NDArray[Any],
+    array: NumpyArray[Any],
     blocks: tuple[int, ...],
     *,
     codec: int = 5,
@@ -102,7 +103,7 @@ def opened(peer: Any) -> superchunk.SChunk:  # noqa: ANN401
 
 
 def ours(
-    array: NDArray[Any],
+    array: NumpyArray[Any],
     blocks: tuple[int, ...],
     *,
     codec: int = 5,
@@ -125,13 +126,13 @@ def ours(
     return schunk
 
 
-def read_back(schunk: superchunk.SChunk) -> NDArray[Any]:
+def read_back(schunk: superchunk.SChunk) -> NumpyArray[Any]:
     """Return what the peer reads of our array."""
-    result: NDArray[Any] = blosc2.ndarray_from_cframe(schunk.to_cframe())[...]
+    result: NumpyArray[Any] = blosc2.ndarray_from_cframe(schunk.to_cframe())[...]
     return result
 
 
-def steps(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+def steps(shape: tuple[int, ...], dtype: str) -> NumpyArray[Any]:
     """Return a smooth array with some repetition."""
     ramp = np.arange(np.prod(shape)).reshape(shape)
     return (np.sin(ramp / 50) * 20 + ramp % 7).astype(dtype)
@@ -253,6 +254,63 @@ def test_all_ways_to_read_and_write_know_the_layer(way: dict[str, Any]) -> None:
     assert copied[:] == plain
     with superchunk.schunk_from_cframe(schunk.to_cframe(), copy=True) as again:
         assert bytes(getattr(again, "schunk", again)[:]) == plain
+
+
+def peers_array(array: NumpyArray[Any], way: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Return an array of several chunks of (20, 30) in blocks of (8, 8), written by the peer."""
+    filters = way.get("filters", [(0, 0)])
+    return blosc2.asarray(
+        array,
+        chunks=(20, 30),
+        blocks=(8, 8),
+        cparams={
+            "codec": blosc2.Codec(way.get("codec", 5)),
+            "codec_meta": way.get("meta", 0),
+            "filters": [blosc2.Filter(ident) for ident, _ in filters],
+            "filters_meta": [filter_meta for _, filter_meta in filters],
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "way", "loss"),
+    [
+        ("<f4", {"filters": [(CELLS, 3)]}, 0),
+        ("<f8", {"filters": [(MEANS, 3)]}, 40),
+        ("|u1", {"codec": NDLZ, "meta": 4}, 0),
+        ("<f8", {"codec": ACCURACY, "meta": 254}, 0.02),
+        ("<f8", {"codec": RATE, "meta": 40}, 0.01),
+    ],
+    ids=repr,
+)
+def test_boxes_and_points_of_arrays_are_read_and_written(dtype: str, way: dict[str, Any], loss: float) -> None:
+    pytest.importorskip("zfpy")
+    peer = peers_array(steps((50, 70), dtype), way)
+    expected = peer[...]
+    array = NDArray(opened(peer))
+    assert np.array_equal(array[...], expected)
+    assert np.array_equal(array[3:41:3, 5:60], expected[3:41:3, 5:60])
+    assert array[7, 8] == expected[7, 8]
+    assert np.array_equal(array[[1, 44, 7], [3, 69, 3]], expected[[1, 44, 7], [3, 69, 3]])
+    array[10:20, 5:66] = expected[20:30, 1:62]
+    expected[10:20, 5:66] = expected[20:30, 1:62].copy()
+    found = array[...]
+    assert np.abs(found.astype("f8") - expected).max() <= loss
+    assert np.array_equal(read_back(array.schunk), found)
+
+
+def test_parameters_for_other_blocks_do_not_pack() -> None:
+    geometry = _engine.Geometry((8, 8), (4, 4), 4)
+    cells = {"filters": bytes([CELLS, 0, 0, 0, 0, 0]), "filters_meta": bytes([2, 0, 0, 0, 0, 0])}
+    sound = _engine.EncodeParams(typesize=4, blocksize=64, blockshape=(4, 4), **cells)  # type: ignore[arg-type]
+    other = _engine.EncodeParams(typesize=4, blocksize=64, blockshape=(2, 8), **cells)  # type: ignore[arg-type]
+    items = np.arange(64, dtype="<i4").reshape(8, 8)
+    chunk = _engine.pack(geometry, sound, items, 0, items.strides, items.shape)
+    out = np.zeros((3, 4), "<i4")
+    _engine.read_box(geometry, [chunk], [(2, 5, 1), (3, 7, 1)], out)
+    assert np.array_equal(out, items[2:5, 3:7])
+    with pytest.raises(ValueError, match=r"blockshape.*\(2, 8\)"):
+        _engine.pack(geometry, other, items, 0, items.strides, items.shape)
 
 
 # Without what they need.
