@@ -18,6 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
+from superchunk._chunkmap import MapCell, chunk_map
 from superchunk._cpu import print_versions
 from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
@@ -146,6 +147,7 @@ __all__ = [
     "Filter",
     "FormatError",
     "LockedError",
+    "MapCell",
     "Meta",
     "MetalayerError",
     "MetalayerKeyError",
@@ -173,6 +175,7 @@ __all__ = [
     "are_partitions_aligned",
     "are_partitions_behaved",
     "blosclib_version",
+    "chunk_map",
     "clib_info",
     "compress",
     "compress2",

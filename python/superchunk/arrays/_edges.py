@@ -48,7 +48,7 @@ def choose_edges(sizes: Sequence[int], room: float, stretch: float, care: float)
     cut = [i for i, size in enumerate(sizes) if size > 1]
     longer = equal = 1.0
     while cut:
-        longer = stretch ** (1 / (len(cut) - 1)) if len(cut) > 1 else 1.0
+        longer = min(stretch ** (1 / (len(cut) - 1)), max(room, 1.0)) if len(cut) > 1 else 1.0
         equal = (room / longer) ** (1 / len(cut))
         wanted = {i: equal * longer if i == cut[-1] else equal for i in cut}
         thin = min(cut, key=lambda i: (sizes[i] / wanted[i], -i))
@@ -85,7 +85,7 @@ def _fit(size: int, wanted: float, care: float) -> int:
 
 
 def _cost(size: int, edge: int, wanted: float, care: float) -> tuple[float, int]:
-    """Return how bad an edge is; powers of two are a little better than others."""
+    """Return how bad an edge is; powers of two are better than others, and a cut is better than none."""
     padded = -(-size // edge) * edge / size - 1
-    odd = 0.0 if edge & (edge - 1) == 0 else 0.1
+    odd = (0.0 if edge & (edge - 1) == 0 else 0.4) + (0.5 if edge == size and care < _MUCH_CARE else 0.0)
     return (care * padded + abs(log2(edge / wanted)) + odd, -edge)

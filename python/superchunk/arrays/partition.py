@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK_NBYTES", "CHUNK_NBYTES", "MOST_PADDING", "Lengths", "choose_partition", "lengths", "padding"]
 
-BLOCK_NBYTES: Final = 1 << 15
+BLOCK_NBYTES: Final = 1 << 16
 """Bytes that a block is meant to have."""
 
 CHUNK_NBYTES: Final = 1 << 21
 """Bytes that a chunk is meant to have."""
 
-STRETCH: Final = 16.0
+STRETCH: Final = 32.0
 """How many times longer a block's last edge is than its other one, in two dimensions."""
 
 MOST_PADDING: Final = 0.12

@@ -147,10 +147,10 @@ def explain_partition(
     >>> print(explain_partition((4096, 8192), "i8"))
     array   4096 x 8192 items of 8 bytes
     chunks  128 x 2048: 2 MiB, chosen near 2 MiB: as many blocks in each direction as there is room for
-    blocks  16 x 256: 32 KiB, chosen near 32 KiB: small enough to decode for one item, large enough to compress
+    blocks  16 x 512: 64 KiB, chosen near 64 KiB: small enough to decode for one item, large enough to compress
     there are 128 chunks, 0.0% of padding; one item decodes a block
     axis 0: 4096 in 32 chunks of 8 blocks of 16 (cut as evenly as the shape allows); one index of it decodes 1 MiB
-    axis 1: 8192 in 4 chunks of 8 blocks of 256 (longer, for its items lie side by side); one index of it decodes 8 MiB
+    axis 1: 8192 in 4 chunks of 4 blocks of 512 (longer, for its items lie side by side); one index of it decodes 16 MiB
 
     """
     itemsize = np.dtype(dtype).itemsize
@@ -192,7 +192,7 @@ def compute_chunks_blocks(
     Examples
     --------
     >>> compute_chunks_blocks((1080, 1920, 3))
-    ((270, 1920, 3), (27, 384, 3))
+    ((544, 1920, 3), (32, 640, 3))
 
     """
     cparams = kwargs.pop("cparams", None)
