@@ -331,7 +331,7 @@ def test_writing_without_the_layer_names_it(keywords: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="b2nd"):
         superchunk.compress2(data, typesize=4, **keywords)
     with pytest.raises(ValueError, match="b2nd"):
-        superchunk.SChunk(chunksize=4096, data=data, cparams={"typesize": 4, **keywords})
+        superchunk.SChunk(chunksize=4096, data=data, cparams=superchunk.CParams(typesize=4, **keywords))
 
 
 @pytest.mark.parametrize("choice", list(Filter))

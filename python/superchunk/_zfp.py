@@ -112,7 +112,7 @@ def _most_nbytes(shape: tuple[int, ...], typesize: int) -> int:
     A block of zfp has at most an exponent, each bit of each number, and a group test for each
     number and bit plane; twice that is more than enough.
     """
-    values = _SIDE ** len(shape)
+    values: int = _SIDE ** len(shape)
     nblocks = prod(-(-size // _SIDE) for size in shape)
     bits = 2 * (16 + values * (8 * typesize + 1) + 8 * typesize)
     return nblocks * bits // 8 + 2 * _WORD
