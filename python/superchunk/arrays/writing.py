@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superchunk import _engine
-from superchunk._encoding import encode_params
+from superchunk._shaped import with_shape
 from superchunk._writing import with_typesize
 from superchunk.arrays.form import strides_of
-from superchunk.arrays.memory import memory_of
+from superchunk.arrays.memory import lone_value, memory_of
 from superchunk.arrays.selection import Cross, Points
 from superchunk.arrays.values import ArrayValues, values_for
 from superchunk.params import MAX_HEADER_TYPESIZE
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["ChunkWriter", "write_selection"]
 
 _ZERO, _VALUE, _UNINIT = 1, 3, 4
-_PROBE = 4096
-"""Bytes that tell of nearly every chunk that it holds several values."""
 
 
 class _Piece(NamedTuple):
@@ -79,20 +77,27 @@ class ChunkWriter:
         self._store = store
         self._form = form
         self._encoder = encoder = schunk._encoder
-        self._hooks = encoder.hooks
-        self._nthreads = 1 if self._hooks else schunk._nthreads
+        self._owner = schunk._user
+        self._nthreads = 1 if encoder.hooks else schunk._nthreads
         self._block_nbytes = block_nbytes = form.layout.block_items * form.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == form.itemsize:
             self._params = encoder.params
         else:  # the frame does not say it, or the handle was given other parameters
-            self._params = encode_params(with_typesize(encoder.cparams, form.itemsize, block_nbytes), self._hooks)
+            self._params = encoder.params_of(with_typesize(encoder.cparams, form.itemsize, block_nbytes))
 
     def read(self, number: int, box: Sequence[tuple[int, int, int]]) -> NumpyArray[Any]:
         """Return the items of a box inside chunk `number`, which is compared with its seal."""
         self._store.check(number)  # what stays of it is sealed anew
         items, buffer = self._form.empty(tuple(stop - start for start, stop, _ in box))
         sources = [self._store.source(number)]
-        _engine.read_box(self._form.geometry, sources, box, buffer, nthreads=self._nthreads, hooks=self._hooks)
+        with_shape(
+            self._store.meta,
+            self._owner,
+            self._form.itemsize,
+            lambda hooks, _: _engine.read_box(
+                self._form.geometry, sources, box, buffer, nthreads=self._nthreads, hooks=hooks
+            ),
+        )
         return items
 
     def is_zero(self, number: int) -> bool:
@@ -109,7 +114,7 @@ class ChunkWriter:
             and self._encoder.prefilter is None
             and form.itemsize <= MAX_HEADER_TYPESIZE
         ):
-            value = _lone_value(items)
+            value = lone_value(items)
             if value is not None:
                 kind, item = (_VALUE, value) if any(value) else (_ZERO, None)
                 return _engine.special_chunk(kind, form.chunk_nbytes, form.itemsize, item, self._block_nbytes)
@@ -117,23 +122,13 @@ class ChunkWriter:
         chunk = _engine.pack(form.geometry, self._params, memory.bytes, memory.offset, items.strides, items.shape)
         if self._encoder.prefilter is None:
             return chunk
-        content = _engine.decompress(chunk, itemsize=form.itemsize, hooks=self._hooks)
-        return self._encoder.chunk(memoryview(content), number * form.chunk_nbytes)
-
-
-def _lone_value(items: NumpyArray[Any]) -> bytes | None:
-    """Return the bytes of the item that all of `items` are, None if they are several."""
-    if not any(items.strides):
-        return items.reshape(-1)[:1].tobytes()
-    first, last = (items[(*(at,) * items.ndim, ...)].tobytes() for at in (0, -1))
-    if first != last:
-        return None
-    raw = np.ascontiguousarray(items).reshape(-1).view(np.uint8)
-    width = items.itemsize
-    for most in (_PROBE, raw.size):  # nearly always the first few items tell
-        if not np.array_equal(raw[width:most], raw[: min(most, raw.size) - width]):
-            return None
-    return raw[:width].tobytes()
+        plain = with_shape(
+            self._store.meta,
+            self._owner,
+            form.itemsize,
+            lambda hooks, blocks: _engine.decompress(chunk, itemsize=form.itemsize, hooks=hooks, blockshape=blocks),
+        )
+        return self._encoder.chunk(memoryview(plain), number * form.chunk_nbytes)
 
 
 def write_selection(
