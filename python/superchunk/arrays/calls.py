@@ -306,7 +306,7 @@ class ArrayCalls(SharedArray):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
-        return array_card(self)  # type: ignore[arg-type]  (NDArray is the only subclass made)
+        return array_card(self)  # type: ignore[arg-type]  # NDArray is the only subclass made
 
     def __repr__(self) -> str:
         """Return shape, dtype, partition and place in a line."""
