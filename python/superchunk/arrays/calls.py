@@ -19,11 +19,10 @@ from superchunk.arrays.sharing import SharedArray
 from superchunk.arrays.values import snapshot_of
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
-from superchunk.params import Storage
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
     from typing import SupportsIndex, Unpack
 
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 """What `numpy.can_cast` may be asked for."""
-
-_CHANGES = frozenset({"chunks", "blocks", "cparams"})
-"""Keywords of a copy whose chunks are made anew."""
 
 __all__ = ["ArrayCalls", "ChunkInfoNDArray"]
 
@@ -172,14 +168,9 @@ class ArrayCalls(SharedArray):
             Something is at the path and `mode` is not "w"; writing failed.
 
         """
-        given = {name: value for name, value in kwargs.items() if value is not None}
-        refuse_meta(given)
-        same = self._base is None and self.schunk._postfilter is None
-        if same and (dtype is None or np.dtype(dtype) == self.dtype) and not _CHANGES & given.keys():
-            return type(self)(self.schunk.copy(**given))  # type: ignore[return-value, arg-type]  # the keywords are checked there
-        from superchunk.arrays.copying import copied  # noqa: PLC0415  (makes arrays of this class)
+        from superchunk.arrays.converting import copy_of  # noqa: PLC0415  (makes arrays of this class)
 
-        return copied(self, dtype, kwargs)  # type: ignore[arg-type]
+        return copy_of(self, dtype, "unsafe", kwargs)  # type: ignore[arg-type]
 
     def astype(
         self,
@@ -315,7 +306,7 @@ class ArrayCalls(SharedArray):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
-        return array_card(self)  # type: ignore[arg-type]  (NDArray is the only subclass made)
+        return array_card(self)  # type: ignore[arg-type]  # NDArray is the only subclass made
 
     def __repr__(self) -> str:
         """Return shape, dtype, partition and place in a line."""
@@ -370,15 +361,6 @@ class ArrayCalls(SharedArray):
     ) -> None:
         """Close; if writing fails, the array stays open."""
         self.close()
-
-
-def refuse_meta(given: Mapping[str, Any]) -> None:
-    """Raise ValueError if keywords of a copy name fixed metalayers."""
-    storage = given.get("storage")
-    inner = storage.meta if isinstance(storage, Storage) else (storage or {}).get("meta")
-    if "meta" in given or inner is not None:
-        msg = "meta: a copy has the metalayers of its original"
-        raise ValueError(msg)
 
 
 def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # noqa: ANN401  (an array or NDArray)

@@ -3,7 +3,7 @@
 Large sources are read one chunk at a time. A copy whose chunks would decode to the same bytes takes them
 as they are.
 
-Source: docs/format/b2nd.md, "Creation".
+Source: docs/format/b2nd.md, "Arrays without items, and of one".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from superchunk.arrays.making import ArrayKeywords, Blueprint
-    from superchunk.arrays.sources import Casting
+    from superchunk.arrays.sources import Casting, Source
     from superchunk.params import CParams
     from superchunk.storage.base import ChunkStore
 
@@ -175,34 +175,39 @@ def copy(array: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKe
 
 def copy_of(array: NDArray, dtype: DTypeLike | None, casting: Casting, keywords: Mapping[str, Any]) -> NDArray:
     """Return a copy of an NDArray; see `copy`."""
-    store = array.schunk._handle.fresh()
     given = {name: value for name, value in keywords.items() if value is not None}
     if storage_field(given, "meta") is not None:
         msg = "meta: a copy has the metalayers of its original"
         raise ArgumentError(msg)
-    source = source_of(array, dtype, casting)
-    anew = "cparams" in given
-    if "chunks" not in given:
-        given["chunks"] = array.chunks
-        given.setdefault("blocks", array.blocks)
-    if not anew and (source.dtype.kind != "U" or array.dtype.kind == "U"):  # else shuffled as text is by default
-        given["cparams"] = array.schunk.cparams
-    given.setdefault("dparams", array.schunk.dparams)
-    blueprint = plan_array(source.shape, source.dtype, given, layers=dict(store.meta))
-    plain = source.dtype == array.dtype and array.schunk._postfilter is None
-    fill = _lone_entry(store) if plain else 0
+    store = array.schunk._handle.fresh()
+    with store.steady():
+        source = source_of(array, dtype, casting)
+        anew = "cparams" in given
+        if "chunks" not in given:
+            given["chunks"] = array.chunks
+            given.setdefault("blocks", array.blocks)
+        if not anew and (source.dtype.kind != "U" or array.dtype.kind == "U"):  # else shuffled as text is by default
+            given["cparams"] = array.schunk.cparams
+        given.setdefault("dparams", array.schunk.dparams)
+        blueprint = plan_array(source.shape, source.dtype, given, layers=dict(store.meta))
+        plain = source.dtype == array.dtype and array.schunk._postfilter is None
+        same = plain and not anew and _same_chunks(array, blueprint)
+        return _copied(store, source, blueprint, same=same, fill=_lone_entry(store) if plain else 0)
+
+
+def _copied(store: ChunkStore, source: Source, blueprint: Blueprint, *, same: bool, fill: int) -> NDArray:
+    """Return an array of the chunks of a store if they are the `same`, of one value, or of the items of a source."""
     with begin_array(blueprint) as schunk:
         target = schunk._handle.opened()
-        if plain and not anew and _same_chunks(array, blueprint):
+        if same:
             transfer(store, target)
             return NDArray(schunk)
-        with store.steady():
-            if fill:
-                put_special(schunk, blueprint, SpecialValue(fill), None)
-            else:
-                put_boxes(schunk, blueprint, source.read, boxes_of(blueprint.layout))
-            for name, chunk in store.vlmeta.items():
-                target.set_vlmeta(name, chunk)
+        if fill:
+            put_special(schunk, blueprint, SpecialValue(fill), None)
+        else:
+            put_boxes(schunk, blueprint, source.read, boxes_of(blueprint.layout))
+        for name, chunk in store.vlmeta.items():
+            target.set_vlmeta(name, chunk)
         return NDArray(schunk)
 
 

@@ -26,33 +26,15 @@ from superchunk.exceptions import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk.arrays.filling import Box, Produce
     from superchunk.arrays.making import Blueprint
 
-__all__ = ["copied", "reshaped", "sliced", "transposed"]
+__all__ = ["reshaped", "sliced", "transposed"]
 
-_LAYERS: Final = ("b2nd", "caterva")
 _SLAB_NBYTES: Final = 2**25
 """Bytes of rows, at most, that are read at a time to be given another shape."""
-
-
-def copied(array: NDArray, dtype: DTypeLike | None, keywords: Mapping[str, Any]) -> NDArray:
-    """Return a copy with all metalayers; see `NDArray.copy`."""
-    given = {name: value for name, value in keywords.items() if value is not None}
-    wanted = array.dtype if dtype is None else np.dtype(dtype)
-    if "chunks" not in given and "blocks" not in given:
-        given["chunks"], given["blocks"] = array.chunks, array.blocks
-    given.setdefault("dparams", array.dparams)
-    if "cparams" not in given:
-        given["cparams"] = _cparams_for(array, wanted)
-    store = array._handle.fresh()
-    layers = {name: content for name, content in store.meta.items() if name not in _LAYERS}
-    blueprint = plan_array(array.shape, wanted, given, layers=layers)
-    values = dict(store.vlmeta)
-    return _built(blueprint, lambda box: array[box].astype(blueprint.dtype, copy=False), values)
 
 
 def _built(blueprint: Blueprint, produce: Produce, values: Mapping[str, bytes]) -> NDArray:
@@ -62,13 +44,6 @@ def _built(blueprint: Blueprint, produce: Produce, values: Mapping[str, bytes]) 
         for name, chunk in values.items():
             schunk._handle.opened().set_vlmeta(name, chunk)
     return NDArray(schunk)
-
-
-def _cparams_for(array: NDArray, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401  (parameters, or those by default)
-    """Return how a copy with another dtype compresses."""
-    if dtype.kind == "U" and array.dtype.kind != "U":
-        return None  # strings are shuffled in their own way unless the caller says otherwise
-    return array.cparams
 
 
 def sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
