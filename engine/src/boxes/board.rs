@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::copy::{Axis, Collect, Steps, Walk};
 use super::geometry::MAX_DIMS;
 use super::plan::Plan;
+use crate::chunk::repeat;
 use crate::error::Result;
 
 /// A destination, to be shared out.
@@ -111,9 +112,20 @@ impl<'d, 'p> Share<'d, 'p> {
         // SAFETY: `at` is the place of the item whose number in each dimension is its segment's first. That is
         // below the dimension's count, as `Board::new` has checked, so the item is within the destination.
         let base = unsafe { self.base.add(at) };
+        // The innermost of the dimensions that rows do not cover is the strips'.
+        let rest = split.saturating_sub(1);
+        let (place, source) = if split > 0 { (places[rest], sources[rest]) } else { (Axis::ONE, Axis::ONE) };
         Some(Tile {
-            rows: Rows { base, starts: Walk::new(&places[..split]), length: row, marker: PhantomData },
-            outer: Walk::new(&sources[..split]),
+            rows: Rows {
+                base,
+                starts: Walk::new(&places[..rest]),
+                count: place.count,
+                step: place.offset(1),
+                length: row,
+                marker: PhantomData,
+            },
+            outer: Walk::new(&sources[..rest]),
+            strip: source,
             inner: Collect::new(itemsize, &sources[split..ndim]),
             nblock,
             bytes,
@@ -125,8 +137,10 @@ impl<'d, 'p> Share<'d, 'p> {
 pub(super) struct Tile<'d, 'p> {
     /// The box.
     pub(super) rows: Rows<'d, 'p>,
-    /// Where in the block the items of each row begin, from the first one's.
+    /// Where in the block the items of each strip begin, from the first one's.
     outer: Walk<'p>,
+    /// Where the items of each row of a strip begin, from the first one's.
+    strip: Axis<'p>,
     /// How the items of a row are collected.
     inner: Collect<'p>,
     /// The block's number in its chunk.
@@ -138,45 +152,83 @@ pub(super) struct Tile<'d, 'p> {
 impl Tile<'_, '_> {
     /// Whether the tile is one run of bytes on both sides.
     pub(super) fn is_run(&self) -> bool {
-        self.outer.is_single() && self.inner.is_run()
+        self.outer.is_single() && self.strip.count == 1 && self.inner.is_run()
     }
 
     /// Write all rows, given the bytes that are wanted of the block.
     pub(super) fn fill(&mut self, block: &[u8]) -> Result<()> {
         for base in &mut self.outer {
-            let Some(row) = self.rows.next_row() else { break };
-            self.inner.copy(row, block, 0_usize.wrapping_add_signed(base))?;
+            let Some(mut strip) = self.rows.next_strip() else { break };
+            let mut nrow = 0;
+            while let Some(row) = strip.next_row() {
+                let from = base.wrapping_add(self.strip.offset(nrow));
+                self.inner.copy(row, block, 0_usize.wrapping_add_signed(from))?;
+                nrow += 1;
+            }
         }
         Ok(())
     }
+
+    /// Fill all rows with one item.
+    pub(super) fn repeat(&mut self, item: &[u8]) {
+        while let Some(mut strip) = self.rows.next_strip() {
+            while let Some(row) = strip.next_row() {
+                repeat(item, 0, row);
+            }
+        }
+    }
 }
 
-/// The rows of a tile, the longest runs of the destination that belong to it.
+/// The rows of a tile, the longest runs of the destination that belong to it, in strips of a common distance.
 pub(super) struct Rows<'d, 'p> {
     /// The first byte of the first row.
     base: *mut u8,
-    /// Where rows begin, from there.
+    /// Where strips begin, from there.
     starts: Walk<'p>,
+    /// Rows of a strip.
+    count: usize,
+    /// From one row of a strip to the next.
+    step: isize,
     /// Bytes of a row.
     length: usize,
     marker: PhantomData<&'d mut [u8]>,
 }
 
 impl Rows<'_, '_> {
+    /// The next strip.
+    pub(super) fn next_strip(&mut self) -> Option<Strip<'_>> {
+        let offset = self.starts.next()?;
+        #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
+        // SAFETY: a strip begins within the tile's box: `starts` walks over the counts and strides of its segments.
+        let next = unsafe { self.base.offset(offset) };
+        Some(Strip { next, left: self.count, step: self.step, length: self.length, marker: PhantomData })
+    }
+}
+
+/// Rows at a common distance.
+pub(super) struct Strip<'r> {
+    next: *mut u8,
+    left: usize,
+    step: isize,
+    length: usize,
+    marker: PhantomData<&'r mut [u8]>,
+}
+
+impl Strip<'_> {
     /// The next row, which belongs to this tile alone.
     #[inline]
     pub(super) fn next_row(&mut self) -> Option<&mut [u8]> {
-        let offset = self.starts.next()?;
-        #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
-        // SAFETY: a row begins within the tile's box: `starts` walks over the counts and strides of its segments.
-        let start = unsafe { self.base.offset(offset) };
+        self.left = self.left.checked_sub(1)?;
+        let here = self.next;
+        // Behind the last row this may point anywhere, and is not used any more.
+        self.next = here.wrapping_offset(self.step);
         #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
         // SAFETY: the row's items have, in each dimension, numbers of the tile's segment: one of them in the
-        // dimensions that `starts` walks over, and all of them in the others, which is one run because within those
-        // the inner ones are covered whole. Segments of a dimension do not overlap (`Board::new` has checked it), and
-        // each choice of segments went to one tile (`Board::share` consumes the board and its ranges do not overlap,
-        // `next_tile` gives each number of a range once). So nobody else reaches these bytes, and the borrow of
-        // `self` keeps the caller to one row at a time. The destination stays borrowed as long as `'d`.
-        Some(unsafe { std::slice::from_raw_parts_mut(start, self.length) })
+        // dimensions of strips and of their starts, and all of them in the others, which is one run because within
+        // those the inner ones are covered whole. Segments of a dimension do not overlap (`Board::new` has checked it),
+        // and each choice of segments went to one tile (`Board::share` consumes the board and its ranges do not
+        // overlap, `next_tile` gives each number of a range once). So nobody else reaches these bytes, and the borrows
+        // keep the caller to one row at a time. The destination stays borrowed as long as `'d`.
+        Some(unsafe { std::slice::from_raw_parts_mut(here, self.length) })
     }
 }

@@ -21,13 +21,13 @@ mod pack;
 mod plan;
 mod points;
 
-use crate::chunk::{Worker, repeat};
+use crate::chunk::Worker;
 use crate::error::{Error, Result};
 use crate::pool;
-use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions, SERIAL, with_worker};
+use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions, with_worker};
 use crate::source::{MOST_OPEN, Place};
 
-use board::{Board, Share, Tile};
+use board::{Board, Share, Strip, Tile};
 use content::Content;
 use plan::Plan;
 
@@ -36,6 +36,8 @@ pub use pack::{Strided, pack};
 pub use plan::Pick;
 pub use points::read_points;
 
+/// Blocks of fewer plain bytes than this in all are read before another thread has woken up.
+const SERIAL: usize = 512 * 1024;
 /// Plain bytes of blocks that one thread works off at a time.
 const TURN: usize = 64 * 1024;
 
@@ -165,14 +167,14 @@ fn read_tiles(content: &Content<'_>, share: &mut Share<'_, '_>, worker: &mut Wor
 
 fn read_tile(content: &Content<'_>, tile: &mut Tile<'_, '_>, room: &mut Vec<u8>, worker: &mut Worker) -> Result<()> {
     if let Some(item) = content.item() {
-        while let Some(row) = tile.rows.next_row() {
-            repeat(item, 0, row);
-        }
+        tile.repeat(item);
         return Ok(());
     }
     if tile.is_run() {
         let (nblock, from) = (tile.nblock, tile.bytes.start);
-        return tile.rows.next_row().map_or(Ok(()), |row| content.write(nblock, from, row, worker));
+        let mut strip = tile.rows.next_strip();
+        let row = strip.as_mut().and_then(Strip::next_row);
+        return row.map_or(Ok(()), |row| content.write(nblock, from, row, worker));
     }
     let block = content.bytes(tile.nblock, tile.bytes.clone(), room, worker)?;
     tile.fill(block)
