@@ -12,6 +12,9 @@ use super::plan::Plan;
 use crate::chunk::repeat;
 use crate::error::Result;
 
+/// Most tiles that are written together.
+pub(super) const MAX_BAND: usize = 16;
+
 /// A destination, to be shared out.
 pub(super) struct Board<'d, 'p> {
     dst: &'d mut [u8],
@@ -75,6 +78,13 @@ impl<'d, 'p> Share<'d, 'p> {
     /// The number of the chunk.
     pub(super) fn nchunk(&self) -> usize {
         self.nchunk
+    }
+
+    /// How many of the next tiles stand side by side.
+    pub(super) fn side_by_side(&self) -> usize {
+        let Some(last) = self.plan.dimensions.len().checked_sub(1) else { return 1 };
+        let (_, count) = self.plan.groups_of(self.nchunk)[last];
+        (count - self.tiles.start % count).min(self.tiles.len())
     }
 
     /// Take the next tile.
@@ -155,18 +165,44 @@ impl Tile<'_, '_> {
         self.outer.is_single() && self.strip.count == 1 && self.inner.is_run()
     }
 
+    /// Bytes of a row.
+    pub(super) fn row(&self) -> usize {
+        self.rows.length
+    }
+
     /// Write all rows, given the bytes that are wanted of the block.
     pub(super) fn fill(&mut self, block: &[u8]) -> Result<()> {
-        for base in &mut self.outer {
-            let Some(mut strip) = self.rows.next_strip() else { break };
-            let mut nrow = 0;
-            while let Some(row) = strip.next_row() {
-                let from = base.wrapping_add(self.strip.offset(nrow));
-                self.inner.copy(row, block, 0_usize.wrapping_add_signed(from))?;
-                nrow += 1;
-            }
+        while let Some(mut strip) = self.next_strip() {
+            while strip.copy_row(block)? {}
         }
         Ok(())
+    }
+
+    /// Write the rows of several tiles, each given with the bytes that are wanted of its block, the first row of each
+    /// and then the second: where tiles stand side by side, memory is written in longer runs.
+    pub(super) fn fill_together(band: &mut [(Self, &[u8])]) -> Result<()> {
+        loop {
+            let mut strips: [Option<(Copying<'_, '_>, &[u8])>; MAX_BAND] = [const { None }; MAX_BAND];
+            let mut any = false;
+            for (place, (tile, block)) in strips.iter_mut().zip(band.iter_mut()) {
+                *place = tile.next_strip().map(|strip| (strip, *block));
+                any |= place.is_some();
+            }
+            if !any {
+                return Ok(());
+            }
+            while any {
+                any = false;
+                for (strip, block) in strips.iter_mut().flatten() {
+                    any |= strip.copy_row(block)?;
+                }
+            }
+        }
+    }
+
+    fn next_strip(&mut self) -> Option<Copying<'_, '_>> {
+        let (base, rows) = (self.outer.next()?, self.rows.next_strip()?);
+        Some(Copying { rows, from: &self.strip, inner: &self.inner, base, nrow: 0 })
     }
 
     /// Fill all rows with one item.
@@ -176,6 +212,29 @@ impl Tile<'_, '_> {
                 repeat(item, 0, row);
             }
         }
+    }
+}
+
+/// A strip that is being written.
+struct Copying<'t, 'p> {
+    rows: Strip<'t>,
+    from: &'t Axis<'p>,
+    inner: &'t Collect<'p>,
+    /// Where in the block the items of the first row begin.
+    base: isize,
+    /// The row that comes next.
+    nrow: usize,
+}
+
+impl Copying<'_, '_> {
+    /// Write the next row, if there is one.
+    #[inline]
+    fn copy_row(&mut self, block: &[u8]) -> Result<bool> {
+        let Some(row) = self.rows.next_row() else { return Ok(false) };
+        let from = self.base.wrapping_add(self.from.offset(self.nrow));
+        self.nrow += 1;
+        self.inner.copy(row, block, 0_usize.wrapping_add_signed(from))?;
+        Ok(true)
     }
 }
 

@@ -146,6 +146,7 @@ impl<'a> Collect<'a> {
     #[inline]
     pub(super) fn copy(&self, dst: &mut [u8], src: &[u8], base: usize) -> Result<()> {
         if self.naxes == 0
+            && dst.len() == self.nbytes
             && let Some(run) = src.get(base..).and_then(|src| src.get(..dst.len()))
         {
             dst.copy_from_slice(run);
