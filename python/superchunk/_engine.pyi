@@ -230,6 +230,16 @@ def hash128(parts: Sequence[Source]) -> bytes:
     Parts are those of `hash64`.
     """
 
+def proven_trailer(
+    plain: bytes, record: tuple[bytes, int, int, bool], mask: bytes, index_chunk: Source | None
+) -> bytes:
+    """Return a trailer with a commit record and its fingerprint (docs/format/integrity.md).
+
+    `plain` is the trailer without record, of fingerprint type 3; `record` is the frame's header,
+    settled, sealed_from and pending. The fingerprint covers the bits of the header that `mask` has, of the
+    same length, and the index chunk: exactly that, or None without data.
+    """
+
 def check_seals(sources: Sequence[Source], nthreads: int = 1) -> list[tuple[int, int]]:
     """Compare chunks with the seals behind them: ``(status, cbytes)`` of each.
 
@@ -250,11 +260,19 @@ def check_run(fd: int, base: int, entries: Buffer, room: int, nthreads: int = 1)
     format. Many small chunks come with one read. Takes 256 KB for each thread.
     """
 
-def probe_changed(fd: int, at: int, probe: bytes, folder: tuple[int, str] | None = None) -> bool:
-    """Return whether the bytes at `at` are others than `probe`, or the open file has lost its name.
+@final
+class Watch:
+    """Whether somebody changes an open file, asked at each access and so with little to do.
 
-    Its name is any at all, or with `folder`, an open directory and a name, that one.
+    Watched are the bytes `probe` at byte `at` of `fd`, and that the file keeps a name: any at all, or
+    with `name`, an open directory and a name there, that one.
     """
+
+    probe: bytes
+
+    def __new__(cls, fd: int, at: int, probe: bytes, name: tuple[int, str] | None = None) -> Watch: ...
+    def changed(self) -> bool:
+        """Return whether other bytes stand there, or the file has lost its name."""
 
 def sync_filesystem(fd: int) -> None:
     """Have everything on the disk that was written to the file system of `fd`.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from superchunk import _engine
 from superchunk._buffers import byte_view
+from superchunk._card import schunk_card
 from superchunk._chunks import ChunkInfo, chunk_bytes
 from superchunk._encoding import cparams_of, settings_of
 from superchunk._info import InfoReport, ratio, size
@@ -425,6 +426,10 @@ class SChunk(LifeCalls):
             ("cparams", self.cparams),
             ("dparams", self.dparams),
         ]
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: sizes, codec, and how well the chunks are compressed."""
+        return schunk_card(self)
 
     # Copies.
 

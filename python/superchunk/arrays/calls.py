@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from superchunk._card import array_card
 from superchunk._info import InfoReport, ratio, size
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
+from superchunk.arrays.sharing import SharedArray
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
 
@@ -51,7 +53,7 @@ class ChunkInfoNDArray(NamedTuple):
     """See `SChunk.get_lazychunk`."""
 
 
-class ArrayCalls(ArrayBase):
+class ArrayCalls(SharedArray):
     """An array without its items."""
 
     __slots__ = ()
@@ -289,6 +291,10 @@ class ArrayCalls(ArrayBase):
             ("cparams", self.cparams),
             ("dparams", self.dparams),
         ]
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
+        return array_card(self)  # type: ignore[arg-type]  (NDArray is the only subclass made)
 
     def __repr__(self) -> str:
         """Return shape, dtype, partition and place in a line."""
