@@ -37,9 +37,9 @@ pub use plan::Pick;
 pub use points::read_points;
 
 /// Blocks of fewer plain bytes than this in all are read before another thread has woken up.
-const SERIAL: usize = 512 * 1024;
+const SERIAL: usize = if cfg!(any(test, fuzzing)) { 1 } else { 512 * 1024 };
 /// Plain bytes of blocks that one thread works off at a time.
-const TURN: usize = 128 * 1024;
+const TURN: usize = if cfg!(any(test, fuzzing)) { 512 } else { 128 * 1024 };
 
 /// A failure, and the number of the source that it belongs to, if it belongs to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
