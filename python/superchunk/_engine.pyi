@@ -59,7 +59,8 @@ class ChunkInfo:
 class EncodeParams:
     """How to compress, checked once. Immutable.
 
-    With `blosc1` chunks are those of Blosc1, with a header of 16 bytes.
+    With `blosc1` chunks are those of Blosc1, with a header of 16 bytes. `blockshape`, items along
+    each dimension, is what NDCELL, NDMEAN and NDLZ go by; `blocksize` must then be its bytes.
 
     Raises ValueError naming the argument and its range, and UnsupportedError for
     a codec or filter that is not built in.
@@ -80,6 +81,7 @@ class EncodeParams:
         blosc1: bool = False,
         nthreads: int = 1,
         hooks: Hooks | None = None,
+        blockshape: Sequence[int] | None = None,
     ) -> EncodeParams: ...
     def blocksize_for(self, nbytes: int) -> int:
         """Return the block size, in bytes, that a chunk of `nbytes` gets."""
@@ -197,16 +199,25 @@ def read(
     nthreads: int = 1,
     itemsize: int = 0,
     hooks: Hooks | None = None,
+    blockshape: Sequence[int] | None = None,
 ) -> bytes | None:
     """Decode pieces of many chunks into one destination, blocks spread over threads.
 
     With `dst` (writable, C-contiguous) fill it and return None; else return new
     bytes that end where the last request does. Only the blocks that a request meets
-    are decoded. `itemsize` is the container's item size in bytes, 0 if unknown.
+    are decoded. `itemsize` is the container's item size in bytes, 0 if unknown; `blockshape` the
+    shape of its blocks, which chunks with NDCELL or NDMEAN need (UnsupportedError).
     Bytes of the destination that no request names stay as they are (zero in new bytes).
     """
 
-def decompress(source: Source, *, nthreads: int = 1, itemsize: int = 0, hooks: Hooks | None = None) -> bytes:
+def decompress(
+    source: Source,
+    *,
+    nthreads: int = 1,
+    itemsize: int = 0,
+    hooks: Hooks | None = None,
+    blockshape: Sequence[int] | None = None,
+) -> bytes:
     """Return the whole content of one chunk."""
 
 def read_vlblocks(source: Source, *, nthreads: int = 1, itemsize: int = 0, hooks: Hooks | None = None) -> list[bytes]:
