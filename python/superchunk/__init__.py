@@ -45,7 +45,7 @@ from superchunk.arrays.creation import (
     zeros_like,
 )
 from superchunk.arrays.fields import NDField
-from superchunk.arrays.functions import save, take, take_along_axis
+from superchunk.arrays.functions import reshape, save, take, take_along_axis
 from superchunk.arrays.joining import concat, concatenate, stack
 from superchunk.arrays.ndarray import NDArray, OIndex
 from superchunk.arrays.packed import (
@@ -264,6 +264,7 @@ __all__ = [
     "register_filter",
     "remove_urlpath",
     "repair",
+    "reshape",
     "save",
     "save_array",
     "save_tensor",

@@ -3,7 +3,7 @@
 Large sources are read one chunk at a time. A copy whose chunks would decode to the same bytes takes them
 as they are.
 
-Source: docs/format/b2nd.md, "Creation".
+Source: docs/format/b2nd.md, "Arrays without items, and of one".
 """
 
 from __future__ import annotations

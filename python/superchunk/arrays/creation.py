@@ -3,7 +3,7 @@
 Arrays that follow a rule are made in `ranges`, those made from other arrays in `converting`
 and `joining`.
 
-Source: docs/format/b2nd.md, "Creation".
+Source: docs/format/b2nd.md, "Arrays without items, and of one".
 """
 
 from __future__ import annotations

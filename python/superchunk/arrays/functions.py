@@ -1,4 +1,4 @@
-"""Functions on arrays beside the class: `take`, `take_along_axis`, `save`.
+"""Functions on arrays beside the class: `take`, `take_along_axis`, `reshape`, `save`.
 
 Source: the names that users of python-blosc2 know, see docs/differences.md.
 """
@@ -14,6 +14,7 @@ from superchunk.arrays.views import checked_axes
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
     from numpy.typing import NDArray as NumpyArray
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from superchunk.arrays.selection import Cross
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["save", "take", "take_along_axis"]
+__all__ = ["reshape", "save", "take", "take_along_axis"]
 
 
 def take(x: NDArray, indices: ArrayLike, axis: int | None = None) -> NDArray:
@@ -120,6 +121,16 @@ def _array_of(x: NDArray, selection: Cross | Points) -> NDArray:
 
     found: NDArray = asarray(np.ascontiguousarray(x._steadily(ask)).reshape(selection.shape), cparams=x.cparams)
     return found
+
+
+def reshape(
+    src: NDArray,
+    shape: Sequence[int] | int,
+    c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    **kwargs: Any,  # noqa: ANN401  (those of the constructors)
+) -> NDArray:
+    """Return a one-dimensional array's items as a new array of another shape; see `NDArray.reshape`."""
+    return src.reshape(shape, c_order, **kwargs)
 
 
 def save(

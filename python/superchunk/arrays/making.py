@@ -8,7 +8,7 @@
 A blueprint touches nothing. The file gets its name once all chunks are in it, in one commit, so that
 after an error the path is as it was. Which values go into the chunks is the constructors' business.
 
-Source: docs/format/b2nd.md, "Geometry" and "Degenerate shapes".
+Source: docs/format/b2nd.md, "Geometry" and "Arrays without items, and of one".
 """
 
 from __future__ import annotations

@@ -122,13 +122,13 @@ class ChunkWriter:
         chunk = _engine.pack(form.geometry, self._params, memory.bytes, memory.offset, items.strides, items.shape)
         if self._encoder.prefilter is None:
             return chunk
-        plain = with_shape(
+        content = with_shape(
             self._store.meta,
             self._owner,
             form.itemsize,
             lambda hooks, blocks: _engine.decompress(chunk, itemsize=form.itemsize, hooks=hooks, blockshape=blocks),
         )
-        return self._encoder.chunk(memoryview(plain), number * form.chunk_nbytes)
+        return self._encoder.chunk(memoryview(content), number * form.chunk_nbytes)
 
 
 def write_selection(
