@@ -65,7 +65,8 @@ def state_of(items: Items[np.int64]) -> State:
 
     """
     assert items.size, f"torn: shape {items.shape}"
-    state = State(*items.shape, int(items[0, 0]) // 10**6)
+    rows, columns = items.shape
+    state = State(rows, columns, int(items[0, 0]) // 10**6)
     wrong = np.argwhere(items != items_of(state))
     assert not len(wrong), f"torn: {state} is wrong in {len(wrong)} items, first {wrong[0]}: {items[tuple(wrong[0])]}"
     return state
