@@ -6,6 +6,7 @@
     ├── FormatError(ValueError)             bytes that break the format
     │   ├── TruncatedError                  they end too early
     │   ├── NewerFormatError                a version this library does not know
+    │   ├── DtypeError(TypeError)           a text that says no dtype for items in a file
     │   └── DamagedFrameError               an earlier commit in the file is whole
     ├── UnsupportedError(NotImplementedError, ValueError)
     │                                       a codec or filter that is not built in
@@ -33,6 +34,7 @@ __all__ = [
     "ChunkIndexError",
     "ClosedError",
     "DamagedFrameError",
+    "DtypeError",
     "FormatError",
     "LockedError",
     "MetalayerError",
@@ -97,6 +99,10 @@ class TruncatedError(FormatError):
 
 class NewerFormatError(FormatError):
     """A format version that this library does not know."""
+
+
+class DtypeError(FormatError, TypeError):
+    """A dtype text that says nothing, or items that cannot lie in a file, such as objects."""
 
 
 class DamagedFrameError(FormatError):
