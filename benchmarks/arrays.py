@@ -172,7 +172,7 @@ def whole(folder: Path, sides: tuple[int, int], effort: Effort) -> Iterator[Row]
         with files(data, folder) as (ours, theirs):
             agree(data, [...], (ours, theirs))
             took = rounds(
-                partial(ours.get_slice_numpy, given, corners), partial(theirs.get_slice_numpy, given, corners), effort
+                partial(ours.get, out=given), partial(theirs.get_slice_numpy, given, corners), effort
             )
             yield speed_row("whole array into a given one", kind, took, data.nbytes)
             took = rounds(partial(every, ours, [...]), partial(every, theirs, [...]), effort)
