@@ -230,13 +230,11 @@ def fancy_keys(draw: st.DrawFn, shape: Shape) -> Any:  # noqa: ANN401 - any inde
     middle = [draw(positions(side, common)) for side in shape[first:last]]
     if draw(st.booleans()) and middle[0].size:
         middle[0] = middle[0].tolist() if middle[0].ndim == 1 else middle[0]
-    before: list[Any] = [draw(st.one_of(st.slices(side), st.just(slice(None)))) for side in shape[:first]]
-    after: list[Any] = [draw(st.slices(side)) for side in shape[last:]][: draw(st.integers(0, ndim))]
-    if draw(st.integers(0, 4)) == 0:
-        after = [..., *after[len(after) :]]
-    if draw(st.integers(0, 6)) == 0:
-        before = [None, *before]
-    key = (*before, *middle, *after)
+    before = [draw(st.one_of(st.slices(side), st.just(slice(None)))) for side in shape[:first]]
+    after = [draw(st.slices(side)) for side in shape[last:]][: draw(st.integers(0, ndim))]
+    between = [...] if draw(st.integers(0, 4)) == 0 else []
+    first_of_all = [None] if draw(st.integers(0, 6)) == 0 else []
+    key = (*first_of_all, *before, *middle, *between, *after)
     return key[0] if len(key) == 1 else key
 
 
