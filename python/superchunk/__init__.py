@@ -27,6 +27,20 @@ from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
 from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
+from superchunk.arrays.packed import (
+    load_array,
+    load_tensor,
+    pack,
+    pack_array,
+    pack_array2,
+    pack_tensor,
+    save_array,
+    save_tensor,
+    unpack,
+    unpack_array,
+    unpack_array2,
+    unpack_tensor,
+)
 from superchunk.core import (
     clib_info,
     compress,
@@ -165,9 +179,15 @@ __all__ = [
     "get_compressor",
     "get_cpu_info",
     "load",
+    "load_array",
+    "load_tensor",
     "ncores",
     "nthreads",
     "open",
+    "pack",
+    "pack_array",
+    "pack_array2",
+    "pack_tensor",
     "postfilter_funcs",
     "prefilter_funcs",
     "print_versions",
@@ -175,6 +195,8 @@ __all__ = [
     "register_filter",
     "remove_urlpath",
     "repair",
+    "save_array",
+    "save_tensor",
     "schunk_from_cframe",
     "set_blocksize",
     "set_compressor",
@@ -184,6 +206,10 @@ __all__ = [
     "storage_dflts",
     "ucodecs_registry",
     "ufilters_registry",
+    "unpack",
+    "unpack_array",
+    "unpack_array2",
+    "unpack_tensor",
     "verify",
 ]
 

@@ -73,6 +73,10 @@ class Handle:
         Compact when closing, if more than this share of the bytes is dead.
     deserialize
         Which extension values metadata may hold.
+    offset
+        Where the frame starts in its file, in bytes.
+    snapshot, recover
+        As it was opened.
 
     """
 
@@ -84,6 +88,9 @@ class Handle:
         "locking",
         "mmap_mode",
         "mode",
+        "offset",
+        "recover",
+        "snapshot",
         "store",
         "urlpath",
         "verify",
@@ -102,6 +109,9 @@ class Handle:
         locking: bool = False,
         verify: str | None = None,
         compact_above: float | None = None,
+        offset: int = 0,
+        snapshot: bool = False,
+        recover: bool = False,
     ) -> None:
         self.store: ChunkStore | None = store
         self.mode = mode
@@ -113,6 +123,9 @@ class Handle:
         self.locking = locking
         self.verify = verify
         self.compact_above = compact_above
+        self.offset = offset
+        self.snapshot = snapshot
+        self.recover = recover
 
     def opened(self) -> ChunkStore:
         """Return the store.

@@ -195,6 +195,9 @@ def open_handle(
         locking=how.get("locking", False),
         verify=verify,
         compact_above=compact_above,
+        offset=offset,
+        snapshot=bool(how.get("snapshot")),
+        recover=bool(how.get("recover")),
     )
 
 

@@ -142,26 +142,38 @@ def compress(
     length = len(src)  # type: ignore[arg-type]  # checked first: asking for the buffer may cost memory
     itemsize = getattr(src, "itemsize", 1)
     check_buffersize(length * itemsize, "src")
-    if not isinstance(filter, Filter):
-        msg = f"filter: expected a Filter, got {filter!r}"
+    if typesize is None:
+        typesize = itemsize
+    view = byte_view(src, "src")
+    _check_choice(typesize, filter, codec)
+    if view.nbytes % typesize:
+        msg = f"src: expected a multiple of typesize {typesize} bytes, got {view.nbytes}"
+        raise ValueError(msg)
+    chunk = compress_any_length(view, typesize, clevel, filter, codec)
+    _state.codec = codec
+    return chunk
+
+
+def _check_choice(typesize: int, choice: Filter, codec: Codec) -> None:
+    if not isinstance(choice, Filter):
+        msg = f"filter: expected a Filter, got {choice!r}"
         raise TypeError(msg)
     if not isinstance(codec, Codec):
         msg = f"codec: expected a Codec, got {codec!r}"
         raise TypeError(msg)
-    if typesize is None:
-        typesize = itemsize
     if not 1 <= typesize <= MAX_TYPESIZE:
         msg = f"typesize: expected 1 to {MAX_TYPESIZE}, got {typesize}"
         raise ValueError(msg)
+
+
+def compress_any_length(src: AnyBuffer, typesize: int, clevel: int, choice: Filter, codec: Codec) -> bytes:
+    """Return `src`, which need not be a whole number of items, as one chunk; as `compress` otherwise."""
+    _check_choice(typesize, choice, codec)
     view = byte_view(src, "src")
     check_buffersize(view.nbytes, "src")
-    if view.nbytes % typesize:
-        msg = f"src: expected a multiple of typesize {typesize} bytes, got {view.nbytes}"
-        raise ValueError(msg)
-    params = _params_of_compress(typesize, clevel, filter, codec, _state.blocksize, default_nthreads())
-    chunk = _engine.compress(view, params)
-    _state.codec = codec
-    return chunk
+    return _engine.compress(
+        view, _params_of_compress(typesize, clevel, choice, codec, _state.blocksize, default_nthreads())
+    )
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,7 +5,7 @@
     SChunk ── Handle ── ChunkStore            where the chunks and metalayers are
        │                 MemoryStore | FrameStore
        ├── Encoder                            how this handle compresses
-       └── StagedCalls → FunctionCalls → ItemCalls → ChunkCalls   what one can ask of it
+       └── LifeCalls → StagedCalls → FunctionCalls → ItemCalls → ChunkCalls   what one can ask of it
 
 Makes, copies and closes; reads and writes are in the classes it builds on, opening by
 path or from bytes is in `_frames`. Neither a frame's bytes (`frame`) nor files
@@ -26,6 +26,7 @@ from superchunk._buffers import byte_view
 from superchunk._chunks import ChunkInfo, chunk_bytes
 from superchunk._encoding import cparams_of, settings_of
 from superchunk._info import InfoReport, ratio, size
+from superchunk._life import LifeCalls
 from superchunk._opening import (
     check_storage,
     create_handle,
@@ -34,9 +35,7 @@ from superchunk._opening import (
     is_array,
     open_handle,
 )
-from superchunk._staged import StagedCalls
 from superchunk._user import check_available, hooks_for
-from superchunk._verify import verify
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
 from superchunk.exceptions import ArgumentError
 from superchunk.meta import Meta, VlMeta, pack_meta
@@ -51,18 +50,15 @@ from superchunk.params import (
     from_fields,
     number_of,
 )
-from superchunk.storage.cframe import write_cframe
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.transfer import transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
     from typing import Unpack
 
     from superchunk._buffers import AnyBuffer
     from superchunk._handle import Handle
-    from superchunk._report import VerifyReport
     from superchunk.params import CParamsDict, DParamsDict, StorageDict
     from superchunk.storage.base import ChunkStore
 
@@ -75,7 +71,7 @@ _ANY_CHUNKSIZE: Final = -1
 _STORAGE_FIELDS: Final = frozenset(f.name for f in fields(Storage))
 
 
-class SChunk(StagedCalls):
+class SChunk(LifeCalls):
     """A super-chunk: data cut into compressed chunks, read back piece by piece.
 
     Parameters
@@ -156,17 +152,52 @@ class SChunk(StagedCalls):
         if _mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
             msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
             raise ArgumentError(msg)
-        compress = as_cparams(cparams, itemsize)
+        self._make(place, chunksize, view, as_cparams(cparams, itemsize), decompress, {})
+
+    def _make(
+        self,
+        place: Storage,
+        chunksize: int | None,
+        view: memoryview | None,
+        compress: CParams,
+        decompress: DParams,
+        values: Mapping[str, object],
+    ) -> None:
+        """Make a new container with `values` as metadata; its file gets its name with the first content."""
         step = _chunksize(chunksize, view, compress.typesize)
         layers = pack_meta(place.meta)
         _check_usable(compress, decompress)
         Encoder(compress, weakref.ref(self)).check()
-        filled = view is not None and view.nbytes > 0
+        filled = bool(values) or (view is not None and view.nbytes > 0)
         handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
         self._attach(handle, compress, decompress)
-        if view is not None and filled:
-            with _publishing(handle):
-                append_bytes(handle.opened(), self._encoder, view)
+        if filled:
+            with _publishing(handle), handle.opened().batch():
+                if view is not None and view.nbytes:
+                    append_bytes(handle.opened(), self._encoder, view)
+                self.vlmeta.update(values)
+
+    @classmethod
+    def _of_data(  # the packed arrays' way in
+        cls,
+        data: memoryview,
+        values: Mapping[str, object],
+        *,
+        itemsize: int,
+        chunksize: int | None = None,
+        cparams: CParams | CParamsDict | None = None,
+        dparams: DParams | DParamsDict | None = None,
+        storage: Storage | StorageDict | None = None,
+        **kwargs: Unpack[StorageDict],
+    ) -> Self:
+        """Return a new container of `data` and `values`; both are there with the first commit."""
+        place = check_storage(_as_storage(storage, kwargs))
+        path = place.urlpath
+        if path is not None and exists(os.fspath(path)) and _mode_of(place) != "w":
+            raise existing_data_error(os.fspath(path))
+        schunk = cls.__new__(cls)
+        schunk._make(place, chunksize, data, as_cparams(cparams, itemsize), as_dparams(dparams), values)
+        return schunk
 
     def _open_existing(self, place: Storage, cparams: CParams | CParamsDict | None, dparams: DParams) -> None:
         """Take what is at the path of `place`."""
@@ -222,127 +253,6 @@ class SChunk(StagedCalls):
         schunk = cls.__new__(cls)
         schunk._attach_opened(handle, cparams, dparams or DParams())  # noqa: SLF001  (its own)
         return schunk
-
-    # Life.
-
-    def close(self) -> None:
-        """Write what is pending and close the file. Further use raises ClosedError.
-
-        Raises
-        ------
-        StorageError
-            Writing failed, on a full disk for instance. The SChunk stays open and keeps what
-            is pending: make room and close it again, or `copy` it to another place.
-
-        """
-        self._handle.close()
-
-    def __enter__(self) -> Self:
-        """Return the SChunk; leaving the block closes it."""
-        self._handle.opened()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close; if writing fails, the SChunk stays open, as for `close`."""
-        self.close()
-
-    def __reduce__(self) -> str:
-        """Refuse to be pickled."""
-        msg = "a SChunk cannot be pickled; use to_cframe() and schunk_from_cframe()"
-        raise TypeError(msg)
-
-    def flush(self) -> None:
-        """Commit all changes, down to the disk.
-
-        Raises
-        ------
-        StorageError
-            Writing failed.
-
-        """
-        self._handle.opened().flush()
-
-    def refresh(self) -> bool:
-        """Follow changes that others made, a snapshot too; return whether there were any."""
-        return self._handle.opened().advance()
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Make all changes inside one commit, which is on the disk when the block ends.
-
-        An exception drops them all, in the file and in this object. Other threads that
-        want to write wait until the end; handles of this process see the changes
-        before it, other processes afterwards.
-
-        Raises
-        ------
-        ReadOnlyError
-            The handle may only read.
-        StorageError
-            A transaction is under way already, or the commit failed; then nothing
-            has changed.
-
-        Examples
-        --------
-        >>> s = SChunk(chunksize=4)
-        >>> with s.transaction():
-        ...     n = s.append_data(b"abcd")
-        ...     s.vlmeta["day"] = 1
-        >>> len(s), s.vlmeta["day"]
-        (4, 1)
-
-        """
-        with self._handle.writing().transaction():
-            yield
-
-    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
-        """Give the dead bytes of the file back to the disk.
-
-        A new file is written beside the old one and takes its name, so nothing can be lost on
-        the way, and handles that read, here or in other processes, go on undisturbed.
-
-        Parameters
-        ----------
-        progress
-            Called with the bytes of chunks done and those in all.
-
-        Raises
-        ------
-        ReadOnlyError
-            The handle may only read.
-        StorageError
-            Within a transaction, for a frame inside a larger file, or if the system
-            refuses; the file is as it was.
-
-        """
-        self._handle.writing().compact(progress)
-
-    def verify(
-        self,
-        *,
-        decode: bool = False,
-        nthreads: int | None = None,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> VerifyReport:
-        """Check every part of what is on the disk; see `superchunk.verify`.
-
-        What waits for its commit is committed first. A SChunk in memory has no seals;
-        its chunks can be decoded.
-
-        Raises
-        ------
-        StorageError
-            The file cannot be read, or not be written.
-
-        """
-        store = self._handle.fresh()
-        if not isinstance(store, FrameStore) or store.path is None:
-            return verify(self.to_cframe(), decode=decode, nthreads=nthreads, progress=progress)
-        if store.writable:
-            store.publish()
-        return verify(store.path, offset=store.start, decode=decode, nthreads=nthreads, progress=progress)
 
     # Properties.
 
@@ -509,21 +419,6 @@ class SChunk(StagedCalls):
 
     # Copies.
 
-    def to_cframe(self) -> bytes:
-        """Return all of it, metalayers included, as one contiguous frame.
-
-        Raises
-        ------
-        MetalayerValueError
-            There are over 16 vlmetalayers, more than a frame can hold.
-        FormatError
-            A chunk is damaged, or not what was sealed.
-
-        """
-        store = self._handle.fresh()
-        with store.steady():
-            return write_cframe(store)
-
     def copy(
         self,
         *,
@@ -595,6 +490,14 @@ class SChunk(StagedCalls):
                 for name, chunk in store.vlmeta.items():
                     target.set_vlmeta(name, chunk)
         return duplicate
+
+    def __copy__(self) -> SChunk:
+        """Return a copy in memory, as `copy` does: no change of one is seen by the other."""
+        return self.copy(contiguous=self.contiguous)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SChunk:
+        """Return the same as ``copy.copy``: a shallow copy shares nothing already."""
+        return self.__copy__()
 
     def _chunks_by(self, encoder: Encoder, progress: Callable[[int, int], object] | None) -> Iterator[bytes]:
         """Yield each chunk compressed anew by `encoder`."""

@@ -25,6 +25,7 @@ import msgpack
 import numpy as np
 
 from superchunk.exceptions import FormatError, MetalayerValueError
+from superchunk.frame.descr import dtype_of_spec, spec_of_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,10 +166,8 @@ class _Plain:
         dtype = value.dtype
         if dtype.hasobject:
             raise TypeError(f"value: cannot store an array of dtype {dtype} in a metalayer")
-        if dtype.names is None:
-            described: dict[str, object] = {"str": dtype.str}
-        else:
-            described = {"descr": self.convert(dtype.descr, depth)}
+        spec = spec_of_dtype(dtype)
+        described = {"str": spec} if isinstance(spec, str) else {"descr": self.convert(spec, depth)}
         content = {"dtype": described, "shape": list(value.shape), "data": value.tobytes()}
         return bytes(msgpack.packb(content, use_bin_type=True))
 
@@ -302,12 +301,10 @@ def _read_array(content: object) -> np.ndarray[Any, np.dtype[Any]]:
     described, shape, data = (content.get(key) for key in ("dtype", "shape", "data"))
     if not isinstance(described, dict) or not isinstance(shape, (list, tuple)) or not isinstance(data, bytes):
         raise _malformed("an array without dtype, shape or data")
-    spec = described.get("descr", described.get("str"))
-    if not isinstance(spec, (str, list)):
-        raise _malformed(f"an array of dtype {spec!r}")
-    dtype = np.dtype(spec)
-    if dtype.hasobject:
-        raise _malformed(f"an array of dtype {dtype}")
+    try:
+        dtype = dtype_of_spec(described.get("descr", described.get("str")))
+    except ValueError as error:
+        raise _malformed(f"an array whose dtype is none ({error})") from None
     if not all(isinstance(extent, int) and extent >= 0 for extent in shape):
         raise _malformed(f"an array of shape {shape}")
     if math.prod(shape) * dtype.itemsize != len(data):

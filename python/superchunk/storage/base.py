@@ -180,6 +180,10 @@ class ChunkStore(Protocol):
         """Keep the chunks where they are while the block reads, for long reads."""
         ...
 
+    def holding(self) -> AbstractContextManager[None]:
+        """Keep others who take turns from the container while the block runs; see their changes first."""
+        ...
+
     @property
     def sealed(self) -> bool:
         """Whether seals behind chunks prove something: nobody else changed the frame."""
@@ -213,6 +217,10 @@ class ChunkStore(Protocol):
         """Return where the chunks from `start` to below `stop` are."""
         ...
 
+    def picked(self, nchunks: Sequence[int]) -> list[Source]:
+        """Return where the chunks of these ascending numbers are."""
+        ...
+
     def chunk_nbytes(self, nchunk: int) -> int:
         """Return the uncompressed size of chunk `nchunk`."""
         ...
@@ -241,8 +249,12 @@ class ChunkStore(Protocol):
         """Fill an empty store with `nbytes` of special value `kind` (1 to 4)."""
         ...
 
-    def set_meta(self, name: str, content: bytes) -> None:
-        """Change the fixed metalayer `name`; its length must stay."""
+    def rearrange(self, order: Sequence[int]) -> None:
+        """Make chunk ``order[i]`` of now chunk i, and a chunk of zeros where that is negative; the others go."""
+        ...
+
+    def set_meta(self, name: str, content: bytes, *, at_once: bool = True) -> None:
+        """Change the fixed metalayer `name`; its length must stay. It is committed at once, or as chunks are."""
         ...
 
     def set_vlmeta(self, name: str, chunk: bytes) -> None:

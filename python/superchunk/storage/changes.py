@@ -254,6 +254,60 @@ class MutableChunkTable(ChunkTable):
             self.undo(mark)
             raise
 
+    def rearrange(self, order: Sequence[int]) -> None:
+        """Make chunk ``order[i]`` of now chunk i, and a chunk of zeros where that is negative; the others go.
+
+        All chunks must have, and will have, the same size.
+
+        Raises
+        ------
+        ValueError
+            Sizes vary, the last chunk is shorter, there is no such chunk, one is wanted twice, or there would be
+            too many.
+
+        """
+        nchunks = len(self.index)
+        if self.fixed_size <= 0 or self.nbytes != nchunks * self.fixed_size:
+            raise ValueError(f"nbytes: expected {nchunks} full chunks of one size, got {self.nbytes} bytes")
+        if len(order) > MAX_CHUNKS:
+            raise ValueError(f"nchunks: expected at most {MAX_CHUNKS}, got {len(order)}")
+        kept = bytearray(nchunks)
+        for nchunk in order:
+            if nchunk >= nchunks or (nchunk >= 0 and kept[nchunk]):
+                raise ValueError(f"order: expected each of 0 to {nchunks - 1} once at most, got {nchunk}")
+            if nchunk >= 0:
+                kept[nchunk] = 1
+        mark = self.begin()
+        try:
+            entries = self.index.slice(0, nchunks)
+            self._count_all_out([nchunk for nchunk, stays in enumerate(kept) if not stays])
+            zeros = special_entry(_ZERO)
+            self.index.assign(entries[nchunk] if nchunk >= 0 else zeros for nchunk in order)
+            if self._live is not None:
+                stored, specials = self._live
+                self._live = (stored, specials + sum(nchunk < 0 for nchunk in order))
+            self.nbytes = len(order) * self.fixed_size
+            self._sizes = None
+            self._changed()
+            self._finish()
+        except BaseException:
+            self.undo(mark)
+            raise
+
+    def _count_all_out(self, nchunks: Sequence[int]) -> None:
+        """Take chunks out of the sums over live chunks, if they are known."""
+        if self._live is None or not nchunks:
+            return
+        stored, specials = self._live
+        entries = [(self.index[nchunk], nchunk) for nchunk in nchunks]
+        places = [self.place(entry, nchunk) for entry, nchunk in entries if entry >= 0]
+        try:
+            gone = sum(cbytes for _, cbytes in _engine.sizes(places))
+        except SuperchunkError:
+            self._live = None  # they can be removed all the same
+        else:
+            self._live = (stored - gone, specials - len(entries) + len(places))
+
     def fill_special(self, kind: int, nbytes: int, value: bytes | None) -> None:
         """Fill an empty list with `nbytes` of special value `kind`."""
         chunksize = self.fixed_size

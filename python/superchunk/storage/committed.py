@@ -354,8 +354,8 @@ class CommittedFrame(MutableChunkTable):
             self._dirty = True
             self.version += 1
 
-    def set_meta(self, name: str, content: bytes) -> None:
-        """Change a fixed metalayer, at once on the disk."""
+    def set_meta(self, name: str, content: bytes, *, at_once: bool = True) -> None:
+        """Change a fixed metalayer, at once on the disk or with the chunks."""
         mark = self.begin()
         try:
             check_same_length(self.meta.get(name), name, content)
@@ -364,7 +364,7 @@ class CommittedFrame(MutableChunkTable):
             self._raw_header = raw[:at] + bytes(content) + raw[at + length :]
             self._meta = None
             self.version += 1
-            self._finish(at_once=True)
+            self._finish(at_once=at_once)
         except BaseException:
             self.undo(mark)
             raise

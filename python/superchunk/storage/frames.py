@@ -473,6 +473,24 @@ class FrameStore(TableView):
         with self._open.steady():
             yield
 
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Keep others who take turns from the frame while the block runs; see their changes first.
+
+        Raises
+        ------
+        StorageError
+            The lock file cannot be made, locked or written.
+
+        """
+        if self._sidecar is None:
+            yield
+            return
+        with self._sidecar.exclusive() as changed:
+            self._open.refresh(force=changed)
+            self._noticed()
+            yield
+
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
         with self._changing() as state:
@@ -498,10 +516,15 @@ class FrameStore(TableView):
         with self._changing() as state:
             state.fill_special(kind, nbytes, value)
 
-    def set_meta(self, name: str, content: bytes) -> None:
-        """Change a fixed metalayer, at once for every reader; its length must stay."""
+    def rearrange(self, order: Sequence[int]) -> None:
+        """Make chunk ``order[i]`` of now chunk i, and a chunk of zeros where that is negative; the others go."""
         with self._changing() as state:
-            state.set_meta(name, content)
+            state.rearrange(order)
+
+    def set_meta(self, name: str, content: bytes, *, at_once: bool = True) -> None:
+        """Change a fixed metalayer, at once for every reader or when the chunks are; its length must stay."""
+        with self._changing() as state:
+            state.set_meta(name, content, at_once=at_once)
 
     def set_vlmeta(self, name: str, chunk: bytes) -> None:
         """Add or change a vlmetalayer, at once for every reader; at most 16."""

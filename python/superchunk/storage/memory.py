@@ -271,8 +271,14 @@ class MemoryStore(TableView):
         with self._lock:
             self._open.fill_special(kind, nbytes, value)
 
-    def set_meta(self, name: str, content: bytes) -> None:
+    def rearrange(self, order: Sequence[int]) -> None:
+        """Make chunk ``order[i]`` of now chunk i, and a chunk of zeros where that is negative; the others go."""
+        with self._lock:
+            self._open.rearrange(order)
+
+    def set_meta(self, name: str, content: bytes, *, at_once: bool = True) -> None:
         """Change a fixed metalayer; its length must stay."""
+        del at_once  # nobody but this process can see it
         with self._lock:
             meta = self._open.meta
             check_same_length(meta.get(name), name, content)

@@ -26,7 +26,7 @@ from superchunk.exceptions import (
 from superchunk.frame.index import special_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from superchunk._engine import Source
     from superchunk.frame.index import Index
@@ -36,6 +36,8 @@ __all__ = ["ChunkTable"]
 
 _UNINIT = 4
 _SLAB = 8192
+_SPREAD = 64
+"""Chunk numbers that far apart, on average, are looked up one by one."""
 _MAX_STORED_TYPESIZE = 255
 
 
@@ -131,6 +133,22 @@ class ChunkTable:
             place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
             for nchunk, entry in enumerate(index.slice(start, stop), start)
         ]
+
+    def picked(self, nchunks: Sequence[int]) -> list[Source]:
+        """Return where the chunks of these ascending numbers are."""
+        index = self.index
+        if not nchunks:
+            return []
+        first, last = nchunks[0], nchunks[-1]
+        if not 0 <= first <= last < len(index):
+            raise ChunkIndexError(first if first < 0 else last, len(index))
+        place, special = self.place, self._special
+        if last - first < _SLAB or last - first < _SPREAD * len(nchunks):
+            near = index.slice(first, last + 1)
+            found = [(near[nchunk - first], nchunk) for nchunk in nchunks]
+        else:
+            found = [(index[nchunk], nchunk) for nchunk in nchunks]
+        return [place(entry, nchunk) if entry >= 0 else special(entry, nchunk) for entry, nchunk in found]
 
     def chunk_nbytes(self, nchunk: int) -> int:
         """Return the uncompressed size of chunk `nchunk`, bytes."""

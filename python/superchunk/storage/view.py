@@ -40,6 +40,11 @@ class TableView(ABC):
         """Do nothing: the chunks stay."""
         yield
 
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Do nothing: nobody takes turns with what is in memory."""
+        yield
+
     @property
     @abstractmethod
     def _open(self) -> ChunkTable:
@@ -83,6 +88,10 @@ class TableView(ABC):
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""
         return self._open.sources(start, stop)
+
+    def picked(self, nchunks: Sequence[int]) -> list[Source]:
+        """Return where the chunks of these ascending numbers are."""
+        return self._open.picked(nchunks)
 
     @property
     @abstractmethod

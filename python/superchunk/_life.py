@@ -1,0 +1,196 @@
+"""A SChunk's life: opened, shared with others, checked, pickled, closed.
+
+What a handle does as a whole, whatever its chunks hold. Which bytes go where is the
+business of its store.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from superchunk._pickling import reduced
+from superchunk._staged import StagedCalls
+from superchunk._verify import verify
+from superchunk.storage.cframe import write_cframe
+from superchunk.storage.frames import FrameStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+    from superchunk._report import VerifyReport
+
+__all__ = ["LifeCalls"]
+
+
+class LifeCalls(StagedCalls):
+    """What can be done with a handle as a whole."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Write what is pending and close the file. Further use raises ClosedError.
+
+        Raises
+        ------
+        StorageError
+            Writing failed, on a full disk for instance. The SChunk stays open and keeps what
+            is pending: make room and close it again, or `copy` it to another place.
+
+        """
+        self._handle.close()
+
+    def __enter__(self) -> Self:
+        """Return the SChunk; leaving the block closes it."""
+        self._handle.opened()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; if writing fails, the SChunk stays open, as for `close`."""
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled as the path, to be opened there again for reading.
+
+        Raises
+        ------
+        TypeError
+            It is in memory, or has changes or functions that another process would miss.
+
+        """
+        return reduced(self._handle, self._dparams, filtered=self._postfilter is not None)
+
+    def flush(self) -> None:
+        """Commit all changes, down to the disk.
+
+        Raises
+        ------
+        StorageError
+            Writing failed.
+
+        """
+        self._handle.opened().flush()
+
+    def refresh(self) -> bool:
+        """Follow changes that others made, a snapshot too; return whether there were any."""
+        return self._handle.opened().advance()
+
+    @contextmanager
+    def holding_lock(self) -> Iterator[Self]:
+        """Hold the lock that other processes wait for over several operations.
+
+        For handles opened with ``locking=True`` (or ``BLOSC_LOCKING``): inside the block nobody
+        else reads or writes with locking, and what others did before is seen. Blocks may stand
+        in each other, those of an array and of its SChunk as well. Without locking it does
+        nothing.
+
+        Raises
+        ------
+        StorageError
+            The lock file cannot be made, locked or written.
+
+        Examples
+        --------
+        >>> from superchunk import SChunk
+        >>> s = SChunk(chunksize=4)
+        >>> with s.holding_lock():
+        ...     n = s.append_data(b"abcd")
+
+        """
+        with self._handle.opened().holding():
+            yield self
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes inside one commit, which is on the disk when the block ends.
+
+        An exception drops them all, in the file and in this object. Other threads that
+        want to write wait until the end; handles of this process see the changes
+        before it, other processes afterwards.
+
+        Raises
+        ------
+        ReadOnlyError
+            The handle may only read.
+        StorageError
+            A transaction is under way already, or the commit failed; then nothing
+            has changed.
+
+        Examples
+        --------
+        >>> from superchunk import SChunk
+        >>> s = SChunk(chunksize=4)
+        >>> with s.transaction():
+        ...     n = s.append_data(b"abcd")
+        ...     s.vlmeta["day"] = 1
+        >>> len(s), s.vlmeta["day"]
+        (4, 1)
+
+        """
+        with self._handle.writing().transaction():
+            yield
+
+    def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
+        """Give the dead bytes of the file back to the disk.
+
+        A new file is written beside the old one and takes its name, so nothing can be lost on
+        the way, and handles that read, here or in other processes, go on undisturbed.
+
+        Parameters
+        ----------
+        progress
+            Called with the bytes of chunks done and those in all.
+
+        Raises
+        ------
+        ReadOnlyError
+            The handle may only read.
+        StorageError
+            Within a transaction, for a frame inside a larger file, or if the system
+            refuses; the file is as it was.
+
+        """
+        self._handle.writing().compact(progress)
+
+    def verify(
+        self,
+        *,
+        decode: bool = False,
+        nthreads: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> VerifyReport:
+        """Check every part of what is on the disk; see `superchunk.verify`.
+
+        What waits for its commit is committed first. A SChunk in memory has no seals;
+        its chunks can be decoded.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read, or not be written.
+
+        """
+        store = self._handle.fresh()
+        if not isinstance(store, FrameStore) or store.path is None:
+            return verify(self.to_cframe(), decode=decode, nthreads=nthreads, progress=progress)
+        if store.writable:
+            store.publish()
+        return verify(store.path, offset=store.start, decode=decode, nthreads=nthreads, progress=progress)
+
+    def to_cframe(self) -> bytes:
+        """Return all of it, metalayers included, as one contiguous frame.
+
+        Raises
+        ------
+        MetalayerValueError
+            There are over 16 vlmetalayers, more than a frame can hold.
+        FormatError
+            A chunk is damaged, or not what was sealed.
+
+        """
+        store = self._handle.fresh()
+        with store.steady():
+            return write_cframe(store)

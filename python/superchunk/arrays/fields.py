@@ -1,0 +1,148 @@
+"""Fields of structured arrays: one column of the items, read and written as an array of its own.
+
+Source: docs/format/b2nd.md, "The dtype text".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from superchunk.arrays.selection import select
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import DTypeLike
+    from numpy.typing import NDArray as NumpyArray
+
+    from superchunk.arrays.ndarray import NDArray
+    from superchunk.schunk import SChunk
+
+__all__ = ["Fields", "NDField"]
+
+
+class NDField:
+    """One field of a structured array.
+
+    Reading decodes the items and takes the field out of them; writing changes nothing but the field.
+
+    Parameters
+    ----------
+    ndarr
+        The array; it is kept alive.
+    field
+        The name of the field.
+
+    Raises
+    ------
+    ValueError
+        The array has no such field.
+
+    """
+
+    __slots__ = ("field", "ndarr")
+
+    def __init__(self, ndarr: NDArray, field: str) -> None:
+        names = ndarr.dtype.names
+        if names is None or field not in names:
+            msg = f"no field of name {field!r}, expected one of {list(names or ())}"
+            raise ValueError(msg)
+        self.ndarr = ndarr
+        self.field = field
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What the field's items are."""
+        return self.ndarr.dtype[self.field].base
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The array's shape, and behind it that of a sub-array field."""
+        return self.ndarr.shape + self.ndarr.dtype[self.field].shape
+
+    @property
+    def schunk(self) -> SChunk:
+        """The super-chunk of the array."""
+        return self.ndarr.schunk
+
+    def __len__(self) -> int:
+        """Return the length of the first dimension."""
+        return len(self.ndarr)
+
+    def __getitem__(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
+        """Return the field of the items that `key` means.
+
+        Raises
+        ------
+        IndexError, FormatError
+            As for the array.
+
+        """
+        if isinstance(key, str):
+            msg = f"the field {self.field!r}: expected an index, got {key!r}"
+            raise IndexError(msg)
+        found: NumpyArray[Any] = self.ndarr[key][self.field]
+        return found
+
+    def __setitem__(self, key: Any, value: object) -> None:  # noqa: ANN401  (any index)
+        """Put `value` into the field of the items that `key` means.
+
+        Raises
+        ------
+        IndexError, ValueError, FormatError, StorageError
+            As for the array.
+
+        """
+        self.ndarr._put(value, lambda shape: select(key, shape), self.field)
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
+        """Return the field of all items."""
+        if copy is False:
+            msg = "copy=False: the items are compressed, so an array of them is always new"
+            raise ValueError(msg)
+        items = self[()]
+        return items if dtype is None else items.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the first dimension."""
+        return (row[self.field] for row in self.ndarr)
+
+    def __repr__(self) -> str:
+        """Return name, shape and dtype."""
+        return f"NDField({self.field!r}, shape={self.shape}, dtype={self.dtype})"
+
+
+class Fields(Mapping[str, NDField]):
+    """The fields of an array by name; read-only, and it keeps the array alive."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: NDArray) -> None:
+        self._array = array
+
+    def __getitem__(self, name: str) -> NDField:
+        """Return one field.
+
+        Raises
+        ------
+        KeyError
+            There is none of that name.
+
+        """
+        if name not in (self._array.dtype.names or ()):
+            raise KeyError(name)
+        return NDField(self._array, name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self._array.dtype.names or ())
+
+    def __len__(self) -> int:
+        """Return the number of fields."""
+        return len(self._array.dtype.names or ())
+
+    def __repr__(self) -> str:
+        """Return the names and dtypes."""
+        return f"Fields({ {name: str(field.dtype) for name, field in self.items()} })"

@@ -1,0 +1,166 @@
+"""Changing the shape of an array: chunks come and go, the metalayer follows, all in one commit.
+
+::
+
+    grid 2 x 2  a b      growing along axis 1    a b .     shrinking to one column    a
+                c d                              c d .                                c
+
+Chunk and block shapes stay. Inside chunks that stay, everything outside the smaller of the two shapes
+is set to zero: C-Blosc2 leaves old items there, which would show when the array grows again.
+
+Source: docs/format/b2nd.md, "Changing".
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superchunk import _engine
+from superchunk.arrays.form import Form, strides_of
+from superchunk.arrays.selection import cross_of
+from superchunk.arrays.writing import ChunkWriter, write_selection
+from superchunk.exceptions import ArgumentError
+from superchunk.frame.index import MAX_CHUNKS
+from superchunk.params import MAX_HEADER_TYPESIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from superchunk.frame.b2nd import ArrayLayout
+    from superchunk.schunk import SChunk
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["append_items", "resize_array"]
+
+_SLAB = 8192
+"""Chunks of zeros that are put into the list at a time."""
+
+
+def resize_array(schunk: SChunk, store: ChunkStore, form: Form, layer: str, shape: tuple[int, ...]) -> Form:
+    """Give an array another shape, inside a batch of the store; new items are zeros.
+
+    Raises
+    ------
+    ValueError
+        Another number of dimensions, a length below 0, or chunks of length 0.
+    FormatError, StorageError
+        A chunk that has to be cleared is damaged; writing failed.
+
+    """
+    new = _reshaped(form, shape)
+    if new.layout.shape == form.layout.shape:
+        return form
+    _move_chunks(store, form, new)
+    store.set_meta(layer, new.raw)
+    _clear(schunk, store, form, new)
+    return new
+
+
+def append_items(
+    schunk: SChunk,
+    store: ChunkStore,
+    form: Form,
+    layer: str,
+    values: Any,  # noqa: ANN401  (an array, or an NDArray)
+    axis: int,
+) -> Form:
+    """Make an array grow along an axis by `values`, inside a batch of the store.
+
+    Nothing has to be cleared, because all items that appear are written.
+    """
+    old = form.layout.shape
+    shape = (*old[:axis], old[axis] + values.shape[axis], *old[axis + 1 :])
+    new = _reshaped(form, shape)
+    if new.size == form.size:
+        if new.layout.shape != old:
+            return resize_array(schunk, store, form, layer, shape)
+        return form
+    _move_chunks(store, form, new)
+    store.set_meta(layer, new.raw, at_once=False)
+    region = tuple(slice(old[at] if at == axis else 0, size) for at, size in enumerate(shape))
+    write_selection(schunk, store, new, cross_of(region, shape), values, None)
+    return new
+
+
+def _reshaped(form: Form, shape: tuple[int, ...]) -> Form:
+    """Return the form of another shape, with the metalayer's bytes as they were otherwise."""
+    layout = form.layout
+    if len(shape) != layout.ndim:
+        msg = f"newshape: expected {layout.ndim} dimensions, got {len(shape)}"
+        raise ArgumentError(msg)
+    if 0 in layout.chunks and shape != layout.shape:
+        msg = f"newshape: an array with chunks {layout.chunks} cannot be resized; make it with chunks of 1 or more"
+        raise ArgumentError(msg)
+    changed = replace(layout, shape=shape)
+    if changed.nchunks > MAX_CHUNKS:
+        msg = f"newshape: expected at most {MAX_CHUNKS} chunks, got {changed.nchunks} of {layout.chunks}"
+        raise ArgumentError(msg)
+    numbers = b"".join(struct.pack(">Bq", 0xD3, size) for size in shape)
+    raw = form.raw[:4] + numbers + form.raw[4 + len(numbers) :]
+    return Form(raw, changed, form.itemsize)
+
+
+def _move_chunks(store: ChunkStore, form: Form, new: Form) -> None:
+    """Take chunks away, and put chunks of zeros in, so that the list fits the new grid."""
+    old_grid, grid = form.layout.grid, new.layout.grid
+    if old_grid == grid:
+        return
+    before = prod(old_grid)
+    if before and grid[0] >= old_grid[0] and grid[1:] == old_grid[1:]:
+        _append_zeros(store, new, prod(grid) - before)
+    elif not before:
+        store.fill_special(1, prod(grid) * new.chunk_nbytes, None)
+    else:
+        numbers = np.full(grid, -1, np.int64)
+        common = tuple(slice(0, min(sizes)) for sizes in zip(old_grid, grid, strict=True))
+        numbers[common] = np.arange(before).reshape(old_grid)[common]
+        store.rearrange(numbers.reshape(-1).tolist())
+
+
+def _append_zeros(store: ChunkStore, form: Form, count: int) -> None:
+    typesize = form.itemsize if form.itemsize <= MAX_HEADER_TYPESIZE else 1
+    chunk = _engine.special_chunk(1, form.chunk_nbytes, typesize, None, form.layout.block_items * form.itemsize)
+    for start in range(0, count, _SLAB):
+        store.insert(store.nchunks, [chunk] * min(_SLAB, count - start))
+
+
+def _clear(schunk: SChunk, store: ChunkStore, form: Form, new: Form) -> None:
+    """Set to zero what chunks hold outside the smaller shape where that edge was, or is, inside a chunk."""
+    writer = ChunkWriter(schunk, store, new)
+    small = tuple(map(min, form.layout.shape, new.layout.shape))
+    strides = strides_of(new.layout.grid)
+    for coords in _edge_chunks(form.layout, new.layout, small):
+        number = sum(at * stride for at, stride in zip(coords, strides, strict=True))
+        if writer.is_zero(number):
+            continue
+        starts = [at * chunk for at, chunk in zip(coords, new.layout.chunks, strict=True)]
+        box = [(start, start + chunk, 1) for start, chunk in zip(starts, new.layout.chunks, strict=True)]
+        items = writer.read(number, box)
+        kept = tuple(slice(0, max(size - start, 0)) for size, start in zip(small, starts, strict=True))
+        inside = items[kept].copy()
+        items[kept] = np.zeros((), items.dtype)
+        if new.buffer_of(items).reshape(-1).view(np.uint8).any():
+            store.replace(number, writer.pack(inside, number))
+
+
+def _edge_chunks(old: ArrayLayout, new: ArrayLayout, small: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the chunks, kept in both shapes, that an edge that moves cuts through; each once."""
+    grid = tuple(map(min, old.grid, new.grid))
+    cut: list[int | None] = [
+        size // chunk if before != after and size % chunk else None
+        for before, after, size, chunk in zip(old.shape, new.shape, small, new.chunks, strict=True)
+    ]
+    for axis, edge in enumerate(cut):
+        if edge is None:
+            continue
+        lines = [
+            range(edge, edge + 1) if at == axis else [n for n in range(grid[at]) if at > axis or n != cut[at]]
+            for at in range(len(grid))
+        ]
+        yield from product(*lines)
