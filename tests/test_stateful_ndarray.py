@@ -126,7 +126,7 @@ def test_any_index_reads_what_numpy_reads(storage: str, drawn: Drawn, data: st.D
             assume(not separated(key))
             wanted, error = outcome(partial(drawn.content.__getitem__, key))
             if error is None:
-                assert same(array[key], np.asarray(wanted)), key
+                assert same(array[key], np.asarray(wanted, drawn.content.dtype)), key
             else:
                 with pytest.raises(error):
                     array[key]
@@ -364,7 +364,7 @@ class Arrays(RuleBasedStateMachine):
         assume(not separated(key))
         wanted, error = outcome(lambda: self.model[key])
         if error is None:
-            assert same(self.array[key], np.asarray(wanted))
+            assert same(self.array[key], np.asarray(wanted, self.model.dtype))
         else:
             with pytest.raises(error):
                 self.array[key]
