@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import stat
 import subprocess
 import sys
@@ -579,3 +580,154 @@ def test_arrays_of_python_objects_are_neither_stored_nor_written_into(dtype: Any
 def test_a_field_with_an_o_in_its_name_is_no_python_object() -> None:
     items = np.zeros(4, dtype=[("O", "i4"), ("TO", "f8")])
     assert SChunk(data=items)[:] == items.tobytes()
+
+
+# Packed arrays; more in test_packed.py.
+
+
+def test_the_kind_of_a_tensor_goes_by_type_and_any_array_like_is_taken() -> None:
+    for value in (np.array(["my tensor"]), np.float64(1.5), [1, 2], np.arange(10)[::3], np.arange(6).reshape(2, 3).T):
+        frame = superchunk.pack_tensor(value)
+        assert superchunk.schunk_from_cframe(frame).vlmeta["__pack_tensor__"][0] == "numpy"
+        assert np.array_equal(superchunk.unpack_tensor(frame), np.asarray(value))
+
+
+def test_saving_a_tensor_returns_the_bytes_written(tmp_path: Path) -> None:
+    noise = np.random.default_rng(3).random(2000)
+    for contiguous in (True, False):
+        path = tmp_path / str(contiguous)
+        nbytes = superchunk.save_tensor(noise, path, contiguous=contiguous)
+        files = [path] if contiguous else list(path.iterdir())
+        assert nbytes == sum(file.stat().st_size for file in files)
+
+
+def test_unpacking_runs_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "touched"
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (target,)
+
+    for value in (Evil(), [Evil()], np.array([Evil()])):
+        chunk = superchunk.compress2(pickle.dumps(value))
+        for unpack in (superchunk.unpack, superchunk.unpack_array):
+            with pytest.raises(RuntimeError, match="pickle"):
+                unpack(chunk)
+    assert not target.exists()
+
+
+def test_an_entry_that_claims_more_than_there_is_reads_no_other_memory() -> None:
+    s = SChunk(data=ITEMS[:3])
+    s.vlmeta["__pack_tensor__"] = ("numpy", (4,), "<i8")
+    with pytest.raises(RuntimeError, match="24 bytes"):
+        superchunk.unpack_array2(s.to_cframe())
+
+
+# Arrays.
+
+has_arrays = pytest.mark.skipif(not hasattr(superchunk, "NDArray"), reason="without arrays")
+
+
+@has_arrays
+def test_the_schunk_of_an_array_that_is_gone_works() -> None:
+    schunk = superchunk.asarray(np.arange(100), chunks=(10,)).schunk
+    view = superchunk.expand_dims(superchunk.zeros((5, 5)))
+    gc.collect()
+    assert schunk.nchunks == 10
+    assert np.frombuffer(schunk[:], np.int64).tolist() == list(range(100))
+    assert view.schunk.nbytes >= 200
+
+
+@has_arrays
+def test_blocks_that_are_given_are_kept() -> None:
+    a = superchunk.zeros(1000, blocks=(7,))
+    assert a.blocks == (7,)
+    assert a[:].tolist() == [0.0] * 1000
+
+
+@has_arrays
+def test_a_copy_with_another_dtype_is_cast() -> None:
+    a = superchunk.asarray(np.array([1.5, -2.25, 3.0]))
+    for dtype in (np.int32, np.float32, ">f8", np.complex64):
+        b = a.copy(dtype=dtype)
+        assert b.dtype == dtype
+        assert np.array_equal(b[:], a[:].astype(dtype))
+
+
+@has_arrays
+def test_resizing_keeps_the_number_of_dimensions_and_grows_by_zeros() -> None:
+    a = superchunk.asarray(np.ones((6, 6)), chunks=(4, 4), blocks=(2, 2))
+    for wrong in ((6,), (6, 6, 6)):
+        with pytest.raises(ValueError, match="dimensions"):
+            a.resize(wrong)
+    a.resize((3, 3))
+    a.resize((6, 6))
+    expected = np.zeros((6, 6))
+    expected[:3, :3] = 1
+    assert a[:].tolist() == expected.tolist()
+
+
+@has_arrays
+def test_values_are_broadcast_when_assigned() -> None:
+    plain = np.zeros((4, 3))
+    a = superchunk.asarray(plain)
+    changes: list[tuple[Any, Any]] = [
+        (slice(0, 2), np.array([1.0, 2.0, 3.0])),
+        ([0, 2], 7),
+        ((slice(None), 1), np.array([[5.0]])[0]),
+    ]
+    for key, value in changes:
+        plain[key] = value
+        a[key] = value
+        assert a[:].tolist() == plain.tolist()
+
+
+@has_arrays
+def test_nans_are_of_kinds_that_have_them() -> None:
+    assert np.isnan(superchunk.nans(5, dtype=np.float32)[:]).all()
+    for dtype in (np.int64, np.int32, "S4", bool, [("a", "f8")]):
+        with pytest.raises(ValueError, match=r"[nN]a[nN]"):
+            superchunk.nans(5, dtype=dtype)
+
+
+@has_arrays
+def test_arrays_of_python_objects_are_refused_everywhere() -> None:
+    for dtype in (object, [("a", object)]):
+        plain = np.zeros(3, dtype=dtype)
+        calls: list[tuple[Any, ...]] = [
+            (superchunk.asarray, plain),
+            (superchunk.zeros, 3, dtype),
+            (superchunk.empty, 3, dtype),
+            (superchunk.full, 3, 0, dtype),
+        ]
+        for call, *arguments in calls:
+            with pytest.raises(TypeError):
+                call(*arguments)
+
+
+@has_arrays
+@pytest.mark.parametrize(
+    "dtype", ["V7", {"names": ["a", "b"], "formats": ["i1", "<i8"], "offsets": [0, 8], "itemsize": 24}]
+)
+def test_void_and_padded_dtypes_come_back(dtype: Any, path: Path) -> None:  # noqa: ANN401
+    plain = np.zeros(5, dtype=dtype)
+    a = superchunk.asarray(plain, urlpath=path)
+    assert a.dtype == plain.dtype
+    a.schunk.close()
+    b: Any = superchunk.open(path)
+    assert (b.dtype, b[:].tobytes()) == (plain.dtype, plain.tobytes())
+
+
+@has_arrays
+def test_fields_of_a_temporary_array_work() -> None:
+    fields = superchunk.asarray(np.ones(3, dtype=[("x", "i4"), ("y", "f8")])).fields
+    gc.collect()
+    assert fields["x"][:].tolist() == [1, 1, 1]
+
+
+@has_arrays
+def test_an_array_opened_with_w_stays_and_is_writable(path: Path) -> None:
+    superchunk.asarray(np.arange(10), urlpath=path).schunk.close()
+    a: Any = superchunk.open(path, "w")
+    a[0] = 5
+    assert a[:3].tolist() == [5, 1, 2]

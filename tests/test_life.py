@@ -9,7 +9,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -195,3 +195,58 @@ def test_an_error_under_the_lock_lets_others_go_on(tmp_path: Path) -> None:
         assert other.nchunks == 1
         with other.holding_lock():
             assert other[:] == b"12345678"
+
+
+# Arrays.
+
+has_arrays = pytest.mark.skipif(not hasattr(superchunk, "NDArray"), reason="without arrays")
+
+
+@has_arrays
+def test_an_array_on_the_disk_is_pickled_as_its_path_and_its_view_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "a.b2nd"
+    plain = np.arange(24).reshape(4, 6)
+    a = superchunk.asarray(plain, urlpath=path, chunks=(2, 3))
+    got = pickle.loads(pickle.dumps(a))  # noqa: S301  (our own)
+    assert (type(got), got.shape, got.schunk.mode) == (superchunk.NDArray, (4, 6), "r")
+    assert np.array_equal(got[:], plain)
+    view = pickle.loads(pickle.dumps(superchunk.expand_dims(a)))  # noqa: S301
+    assert (view.shape, view[0].tolist()) == ((1, 4, 6), plain.tolist())
+    schunk = pickle.loads(pickle.dumps(a.schunk))  # noqa: S301
+    assert (type(schunk), schunk.nchunks) == (SChunk, 4)
+    with pytest.raises(TypeError, match="to_cframe"):
+        pickle.dumps(superchunk.zeros(3))
+
+
+@has_arrays
+def test_copies_of_arrays_are_apart() -> None:
+    a = superchunk.asarray(np.arange(10))
+    for twin in (copy.copy(a), copy.deepcopy(a)):
+        twin[0] = 5
+        assert (a[:2].tolist(), twin[:2].tolist()) == ([0, 1], [5, 1])
+
+
+@has_arrays
+def test_the_lock_of_an_array_and_of_its_schunk_nest(tmp_path: Path) -> None:
+    a = superchunk.asarray(np.arange(10), urlpath=tmp_path / "a.b2nd", locking=True)
+    with a.holding_lock() as same, a.schunk.holding_lock(), a.holding_lock():
+        assert same is a
+        a[0] = 7
+        a.resize((12,))
+    again: Any = superchunk.open(tmp_path / "a.b2nd", locking=True)
+    assert again[:].tolist() == [7, *range(1, 10), 0, 0]
+    with superchunk.zeros(3).holding_lock() as b:
+        b[0] = 1
+
+
+@has_arrays
+def test_containers_in_metadata_come_back_as_what_they_are() -> None:
+    outer = SChunk(contiguous=True)
+    outer.vlmeta["array"] = superchunk.asarray(np.arange(6).reshape(2, 3))
+    outer.vlmeta["items"] = SChunk(data=b"inner")
+    with pytest.raises(superchunk.UnsafeDeserializationError, match="42"):
+        outer.vlmeta["array"]
+    full = superchunk.from_cframe(outer.to_cframe(), deserialize="full")
+    assert isinstance(full.vlmeta["array"], superchunk.NDArray)
+    assert full.vlmeta["array"][:].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert full.vlmeta["items"][:] == b"inner"

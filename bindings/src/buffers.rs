@@ -7,58 +7,153 @@
 use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
+use std::pin::Pin;
 
-use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use superchunk_engine::source::{Place, Source};
 
-/// A C-contiguous buffer.
-pub(crate) struct Buffer(PyUntypedBuffer);
+/// A C-contiguous buffer. PyO3's own does not take arrays of no dimensions.
+pub(crate) struct Buffer(Pin<Box<ffi::Py_buffer>>);
+
+#[expect(unsafe_code, reason = "a view has pointers, which the compiler takes to be tied to its thread")]
+// SAFETY: a view is a description of memory that any thread may read; it is released with the interpreter attached.
+unsafe impl Send for Buffer {}
+
+#[expect(unsafe_code, reason = "a view has pointers, which the compiler takes to be tied to its thread")]
+// SAFETY: nothing changes the view once it is made.
+unsafe impl Sync for Buffer {}
 
 impl Buffer {
+    /// Ask `object` for its bytes, wherever they are.
+    fn get_any(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        // Exporters may point into the view itself, so it stays where it is.
+        let mut view = Box::pin(ffi::Py_buffer::new());
+        #[expect(unsafe_code, reason = "the buffer protocol is the C API's")]
+        // SAFETY: both pointers are valid, and the interpreter is attached.
+        let status = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut *view, ffi::PyBUF_FULL_RO) };
+        if status != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(Self(view))
+    }
+
     /// Ask `object` for its bytes.
     pub(crate) fn get(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
-        if !buffer.is_c_contiguous() {
+        let buffer = Self::get_any(object)?;
+        #[expect(unsafe_code, reason = "the buffer protocol is the C API's")]
+        // SAFETY: the exporter has filled the view.
+        let contiguous = unsafe { ffi::PyBuffer_IsContiguous(&raw const *buffer.0, b'C'.cast_signed()) };
+        if contiguous == 0 {
             return Err(PyValueError::new_err("buffer: expected C-contiguous bytes, got a strided buffer"));
         }
-        Ok(Self(buffer))
+        Ok(buffer)
     }
 
     /// Ask `object` for bytes to write to.
     pub(crate) fn get_writable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = Self::get(object)?;
-        if buffer.0.readonly() {
+        if buffer.0.readonly != 0 {
             return Err(PyBufferError::new_err("dst: expected a writable buffer, got a read-only one"));
         }
         Ok(buffer)
     }
 
+    fn len(&self) -> usize {
+        if self.0.buf.is_null() { 0 } else { usize::try_from(self.0.len).unwrap_or(0) }
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
-        if self.0.len_bytes() == 0 {
+        if self.len() == 0 {
             return &[];
         }
         #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and a length")]
-        // SAFETY: the exporter keeps `len_bytes` contiguous bytes at `buf_ptr` in place until the buffer is
-        // released, which happens when `self` is dropped. That they do not change is the caller's promise.
+        // SAFETY: the exporter keeps `len` contiguous bytes at `buf` in place until the buffer is released, which
+        // happens when `self` is dropped. That they do not change is the caller's promise.
         unsafe {
-            std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes())
+            std::slice::from_raw_parts(self.0.buf.cast(), self.len())
         }
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        if self.0.len_bytes() == 0 {
+        if self.len() == 0 {
             return &mut [];
         }
         #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and a length")]
         // SAFETY: as in `bytes`; `get_writable` has checked that the exporter allows writing. Nobody else
         // may use the bytes meanwhile, which is the caller's promise.
         unsafe {
-            std::slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.len_bytes())
+            std::slice::from_raw_parts_mut(self.0.buf.cast(), self.len())
         }
+    }
+}
+
+/// A buffer with its items anywhere, as the bytes from its lowest to its highest.
+pub(crate) struct Span {
+    buffer: Buffer,
+    /// How far the lowest byte is from the first item.
+    low: isize,
+    length: usize,
+}
+
+impl Span {
+    /// Ask `object` for its items.
+    pub(crate) fn get(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = Buffer::get_any(object)?;
+        let view = &buffer.0;
+        if view.strides.is_null() || view.shape.is_null() || buffer.len() == 0 {
+            let length = buffer.len();
+            return Ok(Self { buffer, low: 0, length });
+        }
+        if !view.suboffsets.is_null() {
+            return Err(PyValueError::new_err("buffer: expected items in one piece of memory, got pointers to pieces"));
+        }
+        let ndim = usize::try_from(view.ndim).unwrap_or(0);
+        #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and a length")]
+        // SAFETY: the exporter keeps an array of `ndim` numbers there as long as the view is not released.
+        let shape = unsafe { std::slice::from_raw_parts(view.shape, ndim) };
+        #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and a length")]
+        // SAFETY: as above.
+        let strides = unsafe { std::slice::from_raw_parts(view.strides, ndim) };
+        let ends = shape.iter().zip(strides).try_fold((0_isize, view.itemsize), |(low, high), (count, stride)| {
+            let reach = count.checked_sub(1)?.checked_mul(*stride)?;
+            Some((low.checked_add(reach.min(0))?, high.checked_add(reach.max(0))?))
+        });
+        let ends = ends.and_then(|(low, high)| Some((low, usize::try_from(high.checked_sub(low)?).ok()?)));
+        let Some((low, length)) = ends else {
+            return Err(PyValueError::new_err("buffer: expected an array in memory, got strides beyond it"));
+        };
+        Ok(Self { buffer, low, length })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.length == 0 {
+            return &[];
+        }
+        #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and strides")]
+        // SAFETY: the protocol has all items of a view in one block of memory, which the exporter keeps in place
+        // until the view is released, and `low` is the distance of one of them from `buf`.
+        let start = unsafe { self.buffer.0.buf.cast::<u8>().offset(self.low) };
+        #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and strides")]
+        // SAFETY: as above; `length` reaches to the end of the highest item. That the bytes do not change is the
+        // caller's promise.
+        unsafe {
+            std::slice::from_raw_parts(start, self.length)
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        Python::attach(|_| {
+            #[expect(unsafe_code, reason = "the buffer protocol is the C API's")]
+            // SAFETY: the exporter has filled the view, and it is released this once.
+            unsafe {
+                ffi::PyBuffer_Release(&raw mut *self.0);
+            }
+        });
     }
 }
 

@@ -31,6 +31,17 @@ fn size(name: &str, expected: &str, value: i64) -> PyResult<usize> {
     usize::try_from(value).map_err(|_| PyValueError::new_err(format!("{name}: expected {expected}, got {value}")))
 }
 
+impl EncodeParams {
+    pub(crate) fn checked(&self) -> &params::EncodeParams {
+        &self.checked
+    }
+
+    /// What a call with these parameters needs for codecs and filters of the user.
+    pub(crate) fn session(&self) -> Option<Session<'_>> {
+        self.hooks.as_ref().map(|hooks| Session::new(hooks.get()))
+    }
+}
+
 #[pymethods]
 impl EncodeParams {
     #[new]
@@ -93,7 +104,7 @@ pub(crate) fn compress<'py>(
             src.len()
         )));
     }
-    let session = params.hooks.as_ref().map(|hooks| Session::new(hooks.get()));
+    let session = params.session();
     fresh_bytes(py, src.len() + encode::MAX_OVERHEAD, |out| {
         py.detach(|| encode::encode(src, &params.checked, session.as_ref().map(|s| s as _), out))
             .map_err(|error| explain(py, session.as_ref(), &error))

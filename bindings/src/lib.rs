@@ -8,6 +8,7 @@
 
 use pyo3::prelude::*;
 
+mod boxes;
 mod buffers;
 mod encode;
 mod errors;
@@ -19,6 +20,8 @@ mod seal;
 /// The Rust engine of superchunk: a few wide calls on chunks.
 #[pymodule(gil_used = false)]
 mod _engine {
+    #[pymodule_export]
+    use super::boxes::{Geometry, pack, read_box, read_points};
     #[pymodule_export]
     use super::encode::{EncodeParams, compress, compress_vlblocks, special_chunk};
     #[pymodule_export]

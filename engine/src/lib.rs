@@ -7,6 +7,7 @@
 //!
 //! Source: docs/format/chunk.md.
 
+pub mod boxes;
 pub mod chunk;
 pub mod codecs;
 pub mod cpu;

@@ -17,11 +17,11 @@ use crate::source::{MOST_OPEN, Place, Source};
 use crate::user::User;
 
 /// Work on fewer plain bytes than this is done before another thread has woken up.
-const SERIAL: usize = 64 * 1024;
+pub(crate) const SERIAL: usize = 64 * 1024;
 /// Plain bytes and fills are cut into pieces of this size.
 const PIECE: usize = 1024 * 1024;
 /// With this many requests for each thread, requests are handed out whole.
-const REQUESTS_PER_THREAD: usize = 4;
+pub(crate) const REQUESTS_PER_THREAD: usize = 4;
 
 /// A byte range of one chunk's content, and where it goes.
 #[derive(Debug)]
@@ -135,30 +135,15 @@ fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
     let opened = request.place.open()?;
     let chunk = open(&request, opened.source(), options)?;
     let Request { start, dst, .. } = request;
-    with_worker(|worker| {
-        let mut outcome = Ok(());
-        cut(&chunk, start, dst, |piece, dst| {
-            if outcome.is_ok() {
-                outcome = read_piece(&chunk, &piece, dst, worker, options.user);
-            }
-        })?;
-        outcome
-    })
+    with_worker(|worker| read_range(&chunk, start, dst, worker, options.user))
 }
 
 /// Open a request's chunk and hold its length against the expectation and the range.
 fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<'_>) -> Result<Chunk<'a>> {
     let chunk = Chunk::open(source, options.itemsize, options.user)?;
     let nbytes = u64::from(chunk.header.nbytes);
-    if let Some(expected) = request.nbytes
-        && expected != nbytes
-    {
-        return Err(Error::Field {
-            field: "nbytes",
-            at: 4,
-            expected: format!("{expected}, as the container says").into(),
-            found: i64::from(chunk.header.nbytes),
-        });
+    if let Some(expected) = request.nbytes {
+        expect_nbytes(&chunk, expected)?;
     }
     let stop = request.start.saturating_add(request.dst.len() as u64);
     if stop > nbytes {
@@ -169,6 +154,36 @@ fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<
         });
     }
     Ok(chunk)
+}
+
+/// Hold a chunk's length against what the container says.
+pub(crate) fn expect_nbytes(chunk: &Chunk<'_>, expected: u64) -> Result<()> {
+    if expected == u64::from(chunk.header.nbytes) {
+        return Ok(());
+    }
+    Err(Error::Field {
+        field: "nbytes",
+        at: 4,
+        expected: format!("{expected}, as the container says").into(),
+        found: i64::from(chunk.header.nbytes),
+    })
+}
+
+/// Decode a range of an opened chunk, one block after the other.
+pub(crate) fn read_range(
+    chunk: &Chunk<'_>,
+    start: u64,
+    dst: &mut [u8],
+    worker: &mut Worker,
+    user: Option<&dyn User>,
+) -> Result<()> {
+    let mut outcome = Ok(());
+    cut(chunk, start, dst, |piece, dst| {
+        if outcome.is_ok() {
+            outcome = read_piece(chunk, &piece, dst, worker, user);
+        }
+    })?;
+    outcome
 }
 
 /// Cut a range into pieces, in order, each with its part of the destination.

@@ -41,6 +41,7 @@ from superchunk.arrays.packed import (
     unpack_array2,
     unpack_tensor,
 )
+from superchunk.arrays.touched import get_slice_nchunks
 from superchunk.core import (
     clib_info,
     compress,
@@ -74,6 +75,7 @@ from superchunk.exceptions import (
     StorageError,
     SuperchunkError,
     TruncatedError,
+    UnsafeDeserializationError,
     UnsupportedError,
 )
 from superchunk.meta import Meta, VlMeta
@@ -155,6 +157,7 @@ __all__ = [
     "SuperchunkError",
     "TruncatedError",
     "Tuner",
+    "UnsafeDeserializationError",
     "UnsupportedError",
     "VerifyReport",
     "VlMeta",
@@ -178,6 +181,7 @@ __all__ = [
     "get_clib",
     "get_compressor",
     "get_cpu_info",
+    "get_slice_nchunks",
     "load",
     "load_array",
     "load_tensor",

@@ -9,8 +9,8 @@ The interpreter lock is released while the engine works; buffers must not
 change meanwhile.
 
 A file that cannot be opened is a StorageError with errno and filename, a missing
-one a MissingFileError, which is a FileNotFoundError as well. `nrequest` of an error of
-`read`, `check_seals` and `check_run` is the number of the source or chunk that it belongs to.
+one a MissingFileError, which is a FileNotFoundError as well. `nrequest` of an error of `read`,
+`read_box`, `read_points`, `check_seals` and `check_run` is the number of the source or chunk that it belongs to.
 """
 
 from collections.abc import Callable, Sequence
@@ -101,6 +101,79 @@ class Hooks:
         codecs: dict[int, tuple[Callable[..., Any], Callable[..., Any]]],
         filters: dict[int, tuple[Callable[..., Any], Callable[..., Any]]],
     ) -> Hooks: ...
+
+@final
+class Geometry:
+    """Shapes of an array's chunks and blocks in items, and the size of an item in bytes, checked once. Immutable.
+
+    A chunk's content is its blocks in C order, a block is its items in C order, and a chunk has as many
+    blocks in a dimension as it takes to cover it: what reaches beyond is padding (docs/format/b2nd.md).
+    A dimension of no items has chunks of 0, and then a chunk and a block have no bytes.
+
+    Raises ValueError naming the argument and its range: more than 16 dimensions, blocks that are empty or
+    larger than the chunk, blocks or chunks of more bytes than the format allows.
+    """
+
+    def __new__(cls, chunks: Sequence[int], blocks: Sequence[int], itemsize: int) -> Geometry: ...
+    @property
+    def chunk_nbytes(self) -> int:
+        """Bytes of a chunk's content, padding included."""
+
+    @property
+    def block_nbytes(self) -> int:
+        """Bytes of a block."""
+
+def read_box(
+    geometry: Geometry,
+    sources: Sequence[Source],
+    box: Sequence[tuple[int, int, int] | Buffer],
+    dst: Buffer,
+    *,
+    nthreads: int = 1,
+    hooks: Hooks | None = None,
+) -> None:
+    """Read a selection of an array, blocks of all chunks spread over threads.
+
+    `box` has for each dimension ``(start, stop, step)`` with a step of 1 or more, or ascending positions as a
+    C-contiguous buffer of 64-bit integers of this machine, in items from the array's first. `sources` are the
+    chunks that the selection meets, in C order: the product over the dimensions of the distinct chunk coordinates of
+    the selected positions. `dst` (writable, C-contiguous, of exactly the selection's size) takes the items in C order.
+    Only blocks that hold selected items are decoded. A chunk of another length than the geometry's is a
+    FormatError; one with blocks of another size is read whole. `nrequest` of an error is the number of the source.
+
+    Raises ValueError for a selection out of range, or another number of sources or size of `dst` than it needs.
+    """
+
+def read_points(
+    geometry: Geometry,
+    sources: Sequence[Source],
+    nsource: Buffer,
+    position: Buffer,
+    dst: Buffer,
+    *,
+    nthreads: int = 1,
+    hooks: Hooks | None = None,
+) -> None:
+    """Read single items: item ``k`` of `dst` is item ``position[k]`` of the chunk ``sources[nsource[k]]``.
+
+    `nsource` and `position` are C-contiguous buffers of 64-bit integers of this machine. A position counts the
+    items of a chunk's content as it is stored, those of block 0 first, padding included. Any order, and items may come
+    more than once. Each block is decoded once at most. Chunks are held to the geometry as by `read_box`.
+
+    Raises ValueError for a number or position out of range, and another size of `dst` than the items have.
+    """
+
+def pack(
+    geometry: Geometry, params: EncodeParams, src: Buffer, offset: int, strides: Sequence[int], extent: Sequence[int]
+) -> bytes:
+    """Return one chunk, whose first items in each dimension, `extent` of them, come from `src`; all others are zero.
+
+    Item ``(i, j, ...)`` is at byte ``offset + i * strides[0] + j * strides[1] + ...`` of `src`; strides may be
+    negative or 0. `src` may be an array of any order and any strides: its byte 0 is then that of its item at the
+    lowest address. The parameters' block size must be the geometry's.
+
+    Raises ValueError for items outside of `src`, more items than a chunk has, or another block size.
+    """
 
 def compress(data: Buffer, params: EncodeParams) -> bytes:
     """Return `data` (C-contiguous, at most 2147483615 bytes) as one chunk."""

@@ -21,6 +21,7 @@
     └── MetalayerError                      a metalayer cannot be stored as asked
         ├── MetalayerKeyError(KeyError)     no metalayer of that name
         └── MetalayerValueError(ValueError) its name, size or value is not allowed
+            └── UnsafeDeserializationError  a whole container, or a reference, that `deserialize="safe"` leaves out
 
 All are `RuntimeError` as well, because that is what programs written for
 python-blosc2 catch. Other wrong arguments raise the plain `ValueError` or
@@ -46,6 +47,7 @@ __all__ = [
     "StorageError",
     "SuperchunkError",
     "TruncatedError",
+    "UnsafeDeserializationError",
     "UnsupportedError",
 ]
 
@@ -214,3 +216,7 @@ class MetalayerKeyError(MetalayerError, KeyError):
 
 class MetalayerValueError(MetalayerError, ValueError):
     """A metalayer's name, size or value is not allowed."""
+
+
+class UnsafeDeserializationError(MetalayerValueError):
+    """A value that is not read: a container or a reference with ``deserialize="safe"``, or of an unknown code."""

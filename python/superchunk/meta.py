@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from superchunk import _engine
 from superchunk._buffers import byte_view
-from superchunk.exceptions import MetalayerKeyError, MetalayerValueError
+from superchunk.exceptions import MetalayerKeyError, MetalayerValueError, UnsafeDeserializationError
 from superchunk.frame import values
 
 if TYPE_CHECKING:
@@ -258,6 +258,11 @@ class VlMeta(MutableMapping[str, Any]):
         return self._handle.mmap_mode
 
     @property
+    def initial_mapping_size(self) -> int | None:
+        """The owner's, as given; nothing is mapped."""
+        return self._handle.initial_mapping_size
+
+    @property
     def locking(self) -> bool:
         """Whether the owner takes part in the lock protocol."""
         return self._handle.locking
@@ -379,11 +384,12 @@ def _write_frame(value: object) -> tuple[int, bytes] | None:
 def _read_frame(code: int, payload: bytes) -> object:
     """Return the container that an extension value holds.
 
-    Its own metadata is read "safe", so that frames within frames end here.
+    That is a SChunk, or an NDArray if the frame holds one. Its own metadata is read
+    "safe", so that frames within frames end here.
     """
     if code != values.EXT_FRAME:
         msg = f"extension value {code}: references to objects elsewhere are not followed"
-        raise MetalayerValueError(msg)
+        raise UnsafeDeserializationError(msg)
     from superchunk._frames import from_cframe  # noqa: PLC0415  (a layer above this one)
 
     return from_cframe(payload)

@@ -28,6 +28,7 @@ from superchunk._encoding import cparams_of, settings_of
 from superchunk._info import InfoReport, ratio, size
 from superchunk._life import LifeCalls
 from superchunk._opening import (
+    check_deserialize,
     check_storage,
     create_handle,
     existing_data_error,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from superchunk._buffers import AnyBuffer
-    from superchunk._handle import Handle
+    from superchunk._handle import Deserialize, Handle
     from superchunk.params import CParamsDict, DParamsDict, StorageDict
     from superchunk.storage.base import ChunkStore
 
@@ -87,7 +88,9 @@ class SChunk(LifeCalls):
     dparams
         How to decompress, a `DParams` or a dict of its fields.
     storage
-        Where it lives, a `Storage` or a dict of its fields; or instead:
+        Where it lives, a `Storage` or a dict of its fields; or instead `**kwargs`.
+    deserialize
+        ``"full"``: metadata may hold whole containers, as for `superchunk.open`. None: ``"safe"``.
     **kwargs
         The fields of `Storage`: `contiguous`, `urlpath`, `mode`, `mmap_mode`,
         `initial_mapping_size`, `locking`, `meta`, `sync`, `seal`, `compact_above`.
@@ -136,8 +139,10 @@ class SChunk(LifeCalls):
         cparams: CParams | CParamsDict | None = None,
         dparams: DParams | DParamsDict | None = None,
         storage: Storage | StorageDict | None = None,
+        deserialize: Deserialize | None = None,
         **kwargs: Unpack[StorageDict],
     ) -> None:
+        wanted = check_deserialize("safe" if deserialize is None else deserialize)
         place = check_storage(_as_storage(storage, kwargs))
         view = None if data is None else byte_view(data)
         itemsize = 1 if data is None else int(getattr(data, "itemsize", 1)) or 1
@@ -145,7 +150,7 @@ class SChunk(LifeCalls):
         path = place.urlpath
         found = path is not None and exists(os.fspath(path))
         if found and _mode_of(place) != "w":
-            self._open_existing(place, cparams, decompress)
+            self._open_existing(place, cparams, decompress, wanted)
             if view is not None and view.nbytes:
                 self._fill_opened(view)
             return
@@ -153,6 +158,7 @@ class SChunk(LifeCalls):
             msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
             raise ArgumentError(msg)
         self._make(place, chunksize, view, as_cparams(cparams, itemsize), decompress, {})
+        self._handle.deserialize = wanted
 
     def _make(
         self,
@@ -199,7 +205,9 @@ class SChunk(LifeCalls):
         schunk._make(place, chunksize, data, as_cparams(cparams, itemsize), as_dparams(dparams), values)
         return schunk
 
-    def _open_existing(self, place: Storage, cparams: CParams | CParamsDict | None, dparams: DParams) -> None:
+    def _open_existing(
+        self, place: Storage, cparams: CParams | CParamsDict | None, dparams: DParams, deserialize: Deserialize
+    ) -> None:
         """Take what is at the path of `place`."""
         path = os.fspath(place.urlpath or "")
         handle = open_handle(
@@ -207,6 +215,7 @@ class SChunk(LifeCalls):
             place.mode,
             mmap_mode=place.mmap_mode,
             initial_mapping_size=place.initial_mapping_size,
+            deserialize=deserialize,
             locking=place.locking,
             sync=place.sync,
             seal=place.seal,

@@ -163,6 +163,15 @@ impl Chunk<'_> {
         }
     }
 
+    /// Bytes of a chunk stored plain, if they are in memory.
+    pub(crate) fn plain_bytes(&self, range: std::ops::Range<usize>) -> Option<&[u8]> {
+        if self.header.body() != Body::Memcpyed {
+            return None;
+        }
+        let at = self.header.len();
+        self.bytes.get(at + range.start..at + range.end)
+    }
+
     /// Write bytes `from..from + dst.len()` of a chunk that needs no decoding: plain or special.
     pub(crate) fn copy_plain(&self, from: usize, dst: &mut [u8]) -> Result<()> {
         match self.header.body() {
@@ -187,7 +196,7 @@ impl Chunk<'_> {
 }
 
 /// Fill `dst` with `value` over and over, as it stands at byte `from` of an endless repetition.
-fn repeat(value: &[u8], from: usize, dst: &mut [u8]) {
+pub(crate) fn repeat(value: &[u8], from: usize, dst: &mut [u8]) {
     let phase = from % value.len();
     let first = dst.len().min(value.len());
     for (n, byte) in dst[..first].iter_mut().enumerate() {

@@ -29,6 +29,7 @@ use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header, Special};
 use crate::source::Source;
 use crate::user::User;
 
+pub(crate) use block::repeat;
 pub(crate) use worker::{KEEP, Worker, resize};
 
 /// Bytes of a file that are read at once to see a chunk's header, and with luck its table.

@@ -54,12 +54,7 @@ impl Chunk<'_> {
                 return self.decode_shuffled_part(nblock, from, dst, worker);
             }
         }
-        if !self.header.vlblocks() {
-            self.check_earned(nblock)?;
-            if pipeline.needs_reference() {
-                self.check_earned(0)?;
-            }
-        }
+        self.check_whole(nblock)?;
         let mut plain = std::mem::take(&mut worker.block);
         let outcome = resize(&mut plain, len).and_then(|plain| {
             self.decode_block(nblock, plain, worker, user)?;
@@ -150,6 +145,17 @@ impl Chunk<'_> {
         });
         worker.stage = stage;
         outcome
+    }
+
+    /// Refuse to decode a block whole into scratch space that it has not earned.
+    pub(crate) fn check_whole(&self, nblock: usize) -> Result<()> {
+        if !self.header.vlblocks() {
+            self.check_earned(nblock)?;
+            if self.pipeline()?.needs_reference() {
+                self.check_earned(0)?;
+            }
+        }
+        Ok(())
     }
 
     /// Refuse to give memory to a huge block of which nearly nothing is stored.

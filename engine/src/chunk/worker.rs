@@ -16,13 +16,15 @@ pub(crate) struct Worker {
     pub(super) block: Vec<u8>,
     pub(super) input: Vec<u8>,
     pub(super) scratch: Vec<u8>,
+    /// What others than the decoder keep between blocks.
+    pub(crate) plain: Vec<u8>,
 }
 
 impl Worker {
     /// Let go of scratch space that only an unusually large block needed.
     pub(crate) fn trim(&mut self) {
         self.filters.trim(KEEP);
-        for buffer in [&mut self.stage, &mut self.block, &mut self.input, &mut self.scratch] {
+        for buffer in [&mut self.stage, &mut self.block, &mut self.input, &mut self.scratch, &mut self.plain] {
             if buffer.capacity() > KEEP {
                 *buffer = Vec::new();
             }

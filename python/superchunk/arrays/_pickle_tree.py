@@ -297,19 +297,19 @@ class _Reader:
 
 
 _OTHERS: Final = {
-    0x95: _Reader._frame,  # noqa: SLF001  (the table of this class)
-    0x94: _Reader._memoize,  # noqa: SLF001
-    ord("("): _Reader._mark,  # noqa: SLF001
-    ord("t"): _Reader._tuple,  # noqa: SLF001
-    ord("]"): _Reader._list,  # noqa: SLF001
-    ord("}"): _Reader._dict,  # noqa: SLF001
-    ord("a"): _Reader._append,  # noqa: SLF001
-    ord("e"): _Reader._appends,  # noqa: SLF001
-    ord("s"): _Reader._setitem,  # noqa: SLF001
-    ord("u"): _Reader._setitems,  # noqa: SLF001
-    0x8A: _Reader._long,  # noqa: SLF001
-    ord("c"): _Reader._global,  # noqa: SLF001
-    0x93: _Reader._stack_global,  # noqa: SLF001
-    ord("R"): _Reader._reduce,  # noqa: SLF001
-    ord("b"): _Reader._build,  # noqa: SLF001
+    0x95: _Reader._frame,
+    0x94: _Reader._memoize,
+    ord("("): _Reader._mark,
+    ord("t"): _Reader._tuple,
+    ord("]"): _Reader._list,
+    ord("}"): _Reader._dict,
+    ord("a"): _Reader._append,
+    ord("e"): _Reader._appends,
+    ord("s"): _Reader._setitem,
+    ord("u"): _Reader._setitems,
+    0x8A: _Reader._long,
+    ord("c"): _Reader._global,
+    0x93: _Reader._stack_global,
+    ord("R"): _Reader._reduce,
+    ord("b"): _Reader._build,
 }

@@ -14,6 +14,7 @@ import numpy as np
 from superchunk._info import InfoReport, ratio, size
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
+from superchunk.arrays.sharing import SharedArray
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
 
@@ -51,7 +52,7 @@ class ChunkInfoNDArray(NamedTuple):
     """See `SChunk.get_lazychunk`."""
 
 
-class ArrayCalls(ArrayBase):
+class ArrayCalls(SharedArray):
     """An array without its items."""
 
     __slots__ = ()

@@ -245,7 +245,7 @@ def pack_tensor(tensor: Any, chunksize: int | None = None, **kwargs: Any) -> Any
     if kwargs.get("storage") is None and kwargs.get("urlpath") is None:
         kwargs.pop("storage", None)
         kwargs.setdefault("contiguous", True)
-    with SChunk._of_data(  # noqa: SLF001  (of this package)
+    with SChunk._of_data(
         content, {_ENTRY: entry}, itemsize=max(array.itemsize, 1), chunksize=chunksize, **kwargs
     ) as schunk:
         path = schunk.urlpath

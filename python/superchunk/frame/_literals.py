@@ -14,6 +14,7 @@ Source: docs/format/b2nd.md, "The dtype text".
 from __future__ import annotations
 
 import re
+import sys
 from typing import Final, TypeAlias
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "Literal", "parse"]
@@ -40,6 +41,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 _WORDS = {"True": True, "False": False, "None": None}
 _SHORT = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+_SURROGATES = range(0xD800, 0xE000)
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -141,10 +143,10 @@ def _meaning(match: re.Match[str]) -> str:
     """Return the character for an escape."""
     escape = match[1]
     if len(escape) > 1:
-        try:
-            return chr(int(escape[1:], 16))
-        except (ValueError, OverflowError):
-            raise ValueError(f"expected a character, found \\{escape}") from None
+        number = int(escape[1:], 16)
+        if number > sys.maxunicode or number in _SURROGATES:
+            raise ValueError(f"expected a character, found \\{escape}")
+        return chr(number)
     if escape not in _SHORT:
         raise ValueError(f"expected an escape of Python's, found \\{escape}")
     return _SHORT[escape]

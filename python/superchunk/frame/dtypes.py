@@ -32,12 +32,12 @@ __all__ = ["dtype_text", "parse_dtype"]
 
 _KINDS = "biufcmMSUV"
 _KEYS: Final = {"names", "formats", "offsets", "titles", "itemsize", "aligned"}
-_PLAIN = re.compile(
-    r"[<>=|]?[?A-Za-z][A-Za-z0-9_]{0,40}(\[[0-9]{0,10}[A-Za-z\u03bc]{1,10}(/[0-9]{1,10})?\])?", re.ASCII
-)
-_OLD_BYTES = re.compile(r"[<>=|]?a([0-9]+)", re.ASCII)
+# Units may not be divided, as in M8[s/2]: NumPy never writes that, and s/0 ends the process.
+_PLAIN = re.compile(r"[<>=|]?[?A-Za-z][A-Za-z0-9_]{0,40}(\[([1-9][0-9]{0,9})?[A-Za-z\u03bc]{1,10}\])?", re.ASCII)
+_OLD_BYTES = re.compile(r"[<>=|]?a([0-9]*)", re.ASCII)
 _EXTRA = re.compile(r"bfloat16|float[468]_[a-z0-9]+|u?int[124]", re.ASCII)
 _MAX_SHOWN = 100
+_MAX_SIZE = 2**31 - 1
 
 
 def dtype_text(dtype: DTypeLike) -> str:
@@ -95,12 +95,18 @@ def parse_dtype(text: str | None, typesize: int, *, at: int = 0) -> np.dtype[Any
     try:
         dtype = _build(text if _PLAIN.fullmatch(text) else _literals.parse(text))
         _refuse(dtype)
-    except (TypeError, ValueError, OverflowError, SyntaxError, RecursionError) as error:
-        shown = repr(text[:_MAX_SHOWN]) + ("" if len(text) <= _MAX_SHOWN else " and more")
-        raise DtypeError("b2nd dtype text", at=at, expected="a dtype of NumPy", found=f"{shown} ({error})") from None
+    except (TypeError, ValueError, OverflowError, SyntaxError, Warning) as error:
+        found = f"{_short(repr(text))}, {_short(error)}"
+        raise DtypeError("b2nd dtype text", at=at, expected="a dtype of NumPy", found=found) from None
     if dtype.itemsize != typesize or dtype.subdtype is not None:
         return np.dtype(("V", typesize))
     return dtype
+
+
+def _short(said: object) -> str:
+    """Return a text of bounded length."""
+    text = str(said)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _is_record(dtype: np.dtype[Any]) -> bool:
@@ -121,13 +127,13 @@ def _refuse(dtype: np.dtype[Any]) -> None:
         raise TypeError(f"expected a dtype of NumPy with items of one size, got {dtype!r}")
 
 
-def _literal(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401  (a value of what literals can say)
-    """Return the literal for a field's dtype, as NumPy itself spells it."""
+def _literal(dtype: np.dtype[Any], *, aligned: bool = False) -> Any:  # noqa: ANN401  (what literals can say)
+    """Return the literal for a field's dtype, as NumPy itself spells it; `aligned`: in an aligned record."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        return (_literal(base), shape)
+        return (_literal(base, aligned=aligned), shape)
     if _is_record(dtype):
-        return _record(dtype)
+        return _record(dtype, aligned=aligned)
     if _is_extra(dtype):
         return dtype.name
     if dtype.kind == "b":
@@ -136,27 +142,34 @@ def _literal(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401  (a value of what lit
     return text if dtype.itemsize else text[:-1]
 
 
-def _record(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401  (a value of what literals can say)
-    """Return a list of fields; a dict where they leave gaps, overlap or are aligned."""
+def _record(dtype: np.dtype[Any], *, aligned: bool = False) -> Any:  # noqa: ANN401  (what literals can say)
+    """Return a list of fields; a dict where NumPy would not put them where they are."""
     fields = [_field(dtype, name) for name in dtype.names or ()]
-    end = 0
-    packed = bool(fields) and not dtype.isalignedstruct
-    for _, form, offset, _ in fields:
-        packed = packed and offset == end
-        end = offset + form.itemsize
-    if packed and end == dtype.itemsize:
-        return [_listed(name, form, title) for name, form, _, title in fields]
+    align = _all_aligned(dtype)
+    if fields and align == aligned:
+        natural = np.dtype([(name, form) for name, form, *_ in fields], align=align)
+        places: Any = natural.fields
+        if natural.itemsize == dtype.itemsize and all(places[name][1] == at for name, _, at, _ in fields):
+            return [_listed(name, form, title, aligned=aligned) for name, form, _, title in fields]
     spelled: dict[str, Any] = {
         "names": [name for name, *_ in fields],
-        "formats": [_literal(form) for _, form, *_ in fields],
+        "formats": [_literal(form, aligned=align) for _, form, *_ in fields],
         "offsets": [offset for *_, offset, _ in fields],
     }
     if any(title is not None for *_, title in fields):
         spelled["titles"] = [title for *_, title in fields]
     spelled["itemsize"] = dtype.itemsize
-    if dtype.isalignedstruct:
+    if align:
         spelled["aligned"] = True
     return spelled
+
+
+def _all_aligned(dtype: np.dtype[Any]) -> bool:
+    """Return whether a record and all records in it are aligned: the word holds for those inside as well."""
+    return dtype.isalignedstruct and all(
+        not _is_record(form.base) or _all_aligned(form.base)
+        for _, form, *_ in (_field(dtype, name) for name in dtype.names or ())
+    )
 
 
 def _field(dtype: np.dtype[Any], name: str) -> tuple[str, np.dtype[Any], int, str | None]:
@@ -169,31 +182,40 @@ def _field(dtype: np.dtype[Any], name: str) -> tuple[str, np.dtype[Any], int, st
     return name, form, offset, title
 
 
-def _listed(name: str, form: np.dtype[Any], title: str | None) -> tuple[Any, ...]:
+def _listed(name: str, form: np.dtype[Any], title: str | None, *, aligned: bool) -> tuple[Any, ...]:
     """Return the tuple for a field in a list."""
     label = name if title is None else (title, name)
     if form.subdtype is None:
-        return (label, _literal(form))
+        return (label, _literal(form, aligned=aligned))
     base, shape = form.subdtype
-    return (label, _literal(base), shape)
+    return (label, _literal(base, aligned=aligned), shape)
 
 
-def _build(said: Any) -> np.dtype[Any]:  # noqa: ANN401  (any literal)
-    """Return the dtype for a literal."""
+def _build(said: Any, *, align: bool = False) -> np.dtype[Any]:  # noqa: ANN401  (any literal)
+    """Return the dtype for a literal; `align`: in an aligned record."""
     if isinstance(said, str):
         return _plain(said)
     if isinstance(said, list):
-        return _dtype([_listed_field(field) for field in said])
+        return _dtype([_listed_field(field, align=align) for field in said], align=align)
     if isinstance(said, dict):
-        return _spelled(said)
+        return _spelled(said, align=align or said.get("aligned") is True)
     if isinstance(said, tuple) and len(said) == 2:  # noqa: PLR2004 - type and shape
-        return _dtype((_build(said[0]), _shape(said[1])))
+        return _dtype((_build(said[0], align=align), _shape(said[1])))
     raise TypeError(f"expected a type, found {said!r}")
 
 
 def _dtype(spelled: Any, *, align: bool = False) -> np.dtype[Any]:  # noqa: ANN401  (all that NumPy takes)
-    """Return NumPy's dtype; its stubs know only some of what it takes."""
+    """Return NumPy's dtype, if its fields lie within the item.
+
+    NumPy adds sizes in 32 bits, so fields of 4 GiB can make a record of 4 bytes, and it takes offsets
+    far outside. Reading such a field would read memory of others.
+    """
     dtype: np.dtype[Any] = np.dtype(spelled, align=align)
+    fields: Any = dtype.fields or {}
+    for name, (form, offset, *_) in fields.items():
+        if not 0 <= offset <= offset + form.itemsize <= dtype.itemsize:
+            end = offset + form.itemsize
+            raise ValueError(f"expected fields within {dtype.itemsize} bytes, found {name!r} from {offset} to {end}")
     return dtype
 
 
@@ -205,14 +227,12 @@ def _plain(text: str) -> np.dtype[Any]:
         except (ImportError, AttributeError):
             return np.dtype(("V", 2 if text == "bfloat16" else 1))
     if not _PLAIN.fullmatch(text):
-        if text == "":
-            raise ValueError("expected a type, found no text")
         raise ValueError(f"expected a type, found {text!r}")
     old = _OLD_BYTES.fullmatch(text)
     return np.dtype(f"S{old[1]}" if old else text)
 
 
-def _listed_field(field: Any) -> tuple[Any, ...]:  # noqa: ANN401  (any literal)
+def _listed_field(field: Any, *, align: bool) -> tuple[Any, ...]:  # noqa: ANN401  (any literal)
     """Return a field in a list as NumPy takes it."""
     if not isinstance(field, tuple) or len(field) not in {2, 3}:
         raise TypeError(f"expected a field, found {field!r}")
@@ -220,18 +240,20 @@ def _listed_field(field: Any) -> tuple[Any, ...]:  # noqa: ANN401  (any literal)
     titled = isinstance(label, tuple) and len(label) == 2 and all(isinstance(part, str) for part in label)  # noqa: PLR2004 - title and name
     if not isinstance(label, str) and not titled:
         raise TypeError(f"expected a name, found {label!r}")
-    built = _build(form)
+    built = _build(form, align=align)
     return (label, built, _shape(shape[0])) if shape else (label, built)
 
 
-def _spelled(said: dict[str, Any]) -> np.dtype[Any]:
+def _spelled(said: dict[str, Any], *, align: bool) -> np.dtype[Any]:
     """Return the dtype for a dict of names, formats and offsets."""
     unknown = said.keys() - _KEYS
     if unknown or not isinstance(said.get("names"), list) or not isinstance(said.get("formats"), list):
         raise TypeError(f"expected names and formats, found {sorted(said)}")
+    if len(said["names"]) != len(said["formats"]):
+        raise ValueError(f"expected a format for each name, found {len(said['names'])} and {len(said['formats'])}")
     taken: dict[str, Any] = {
         "names": [_text(name) for name in said["names"]],
-        "formats": [_build(form) for form in said["formats"]],
+        "formats": [_build(form, align=align) for form in said["formats"]],
     }
     if "offsets" in said:
         taken["offsets"] = list(map(_size, _list(said["offsets"])))
@@ -239,7 +261,7 @@ def _spelled(said: dict[str, Any]) -> np.dtype[Any]:
         taken["titles"] = [None if title is None else _text(title) for title in _list(said["titles"])]
     if "itemsize" in said:
         taken["itemsize"] = _size(said["itemsize"])
-    return _dtype(taken, align=said.get("aligned") is True)
+    return _dtype(taken, align=align)
 
 
 def _list(said: object) -> list[Any]:
@@ -258,7 +280,7 @@ def _text(said: object) -> str:
 
 def _size(said: object) -> int:
     """Return what must be a number of bytes or items."""
-    if not isinstance(said, int) or isinstance(said, bool) or not 0 <= said < 2**31:
+    if not isinstance(said, int) or isinstance(said, bool) or not 0 <= said <= _MAX_SIZE:
         raise TypeError(f"expected 0 to 2**31 - 1, found {said!r}")
     return said
 

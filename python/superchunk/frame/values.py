@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgpack
 import numpy as np
 
-from superchunk.exceptions import FormatError, MetalayerValueError
+from superchunk.exceptions import FormatError, MetalayerValueError, UnsafeDeserializationError
 from superchunk.frame.descr import dtype_of_spec, spec_of_dtype
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _unpack(
             return _read_set(content) if code == _EXT_SET else _read_array(content)
         if hook is not None:
             return hook(code, payload)
-        raise MetalayerValueError(
+        raise UnsafeDeserializationError(
             f"value: expected no extension of code {code}"
             + (" with deserialize='safe'" if code in (EXT_FRAME, EXT_REFERENCE) else "")
         )

@@ -1,0 +1,182 @@
+//! One destination for several threads.
+//!
+//! Tiles of a plan are boxes of the destination, whose rows lie between those of others. A [`Board`] hands out
+//! each tile to one owner; a tile hands out its rows, one at a time, and no other byte.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::copy::{Axis, Collect, Steps, Walk};
+use super::geometry::MAX_DIMS;
+use super::plan::Plan;
+use crate::error::Result;
+
+/// A destination, to be shared out.
+pub(super) struct Board<'d, 'p> {
+    dst: &'d mut [u8],
+    plan: &'p Plan<'p>,
+}
+
+impl<'d, 'p> Board<'d, 'p> {
+    /// Share out `dst` as `plan` says; None if it has not the size that is planned for.
+    pub(super) fn new(dst: &'d mut [u8], plan: &'p Plan<'p>) -> Option<Self> {
+        // What tiles rely on: the segments of each dimension cover it from its first position to its last, and each
+        // belongs to one chunk.
+        let (mut nbytes, mut nchunks) = (plan.geometry.itemsize(), 1_usize);
+        for (i, dimension) in plan.dimensions.iter().enumerate().rev() {
+            let end = dimension.segments.iter().try_fold(0_usize, |end, segment| {
+                if segment.first == end && segment.count > 0 { end.checked_add(segment.count) } else { None }
+            });
+            let (first, last) = (dimension.groups.first()?, dimension.groups.last()?);
+            let grouped = *first == 0 && *last == dimension.segments.len() && dimension.groups.is_sorted();
+            if end != Some(dimension.count) || !grouped || plan.strides[i] != nbytes {
+                return None;
+            }
+            nbytes = nbytes.checked_mul(dimension.count)?;
+            nchunks = nchunks.checked_mul(dimension.groups.len() - 1)?;
+        }
+        (dst.len() == nbytes && plan.nchunks == nchunks).then_some(Self { dst, plan })
+    }
+
+    /// Give away the tiles: of each chunk `cut(nchunk)` at a time, in order.
+    pub(super) fn share(self, cut: impl Fn(usize) -> usize) -> Vec<Share<'d, 'p>> {
+        let mut shares = Vec::new();
+        let base = self.dst.as_mut_ptr();
+        for nchunk in 0..self.plan.nchunks {
+            let ntiles = self.plan.ntiles(nchunk);
+            let step = cut(nchunk).max(1);
+            let mut from = 0;
+            while from < ntiles {
+                let to = from.saturating_add(step).min(ntiles);
+                shares.push(Share { base, plan: self.plan, nchunk, tiles: from..to, marker: PhantomData });
+                from = to;
+            }
+        }
+        shares
+    }
+}
+
+/// Some tiles of one chunk, which nobody else has.
+pub(super) struct Share<'d, 'p> {
+    /// The destination's first byte.
+    base: *mut u8,
+    plan: &'p Plan<'p>,
+    nchunk: usize,
+    tiles: Range<usize>,
+    marker: PhantomData<&'d mut [u8]>,
+}
+
+#[expect(unsafe_code, reason = "a share has a pointer, which the compiler takes to be tied to its thread")]
+// SAFETY: a share stands for exclusive access to the bytes of its tiles, as `&mut [u8]` does, which may be sent.
+unsafe impl Send for Share<'_, '_> {}
+
+impl<'d, 'p> Share<'d, 'p> {
+    /// The number of the chunk.
+    pub(super) fn nchunk(&self) -> usize {
+        self.nchunk
+    }
+
+    /// Take the next tile.
+    pub(super) fn next_tile(&mut self) -> Option<Tile<'d, 'p>> {
+        let plan = self.plan;
+        let itemsize = plan.geometry.itemsize();
+        let mut rest = self.tiles.next()?;
+        let ndim = plan.dimensions.len();
+        let groups = plan.groups_of(self.nchunk);
+        let mut sources = [Axis::ONE; MAX_DIMS];
+        let mut places = [Axis::ONE; MAX_DIMS];
+        let (mut nblock, mut nblocks, mut bytes) = (0, 1, 0..itemsize);
+        let (mut at, mut row, mut split, mut whole) = (0, itemsize, ndim, true);
+        for i in (0..ndim).rev() {
+            let (first, count) = groups[i];
+            let (dimension, stride) = (&plan.dimensions[i], plan.geometry.strides()[i]);
+            let segment = &dimension.segments[first + rest % count];
+            rest /= count;
+            nblock += segment.block * nblocks;
+            nblocks *= plan.geometry.grid()[i];
+            let start = segment.inner * stride;
+            bytes = bytes.start + start..bytes.end + start + segment.extent * stride;
+            sources[i] = Axis { count: segment.count, steps: segment.steps(dimension, stride) };
+            let step = plan.strides[i];
+            places[i] = Axis { count: segment.count, steps: Steps::Even(step.cast_signed()) };
+            at += segment.first * step;
+            // A row goes on through this dimension if the dimensions inside it are covered whole.
+            if whole {
+                row *= segment.count;
+                split = i;
+                whole = segment.count == dimension.count;
+            }
+        }
+        #[expect(unsafe_code, reason = "a tile begins somewhere in the destination")]
+        // SAFETY: `at` is the place of the item whose number in each dimension is its segment's first. That is
+        // below the dimension's count, as `Board::new` has checked, so the item is within the destination.
+        let base = unsafe { self.base.add(at) };
+        Some(Tile {
+            rows: Rows { base, starts: Walk::new(&places[..split]), length: row, marker: PhantomData },
+            outer: Walk::new(&sources[..split]),
+            inner: Collect::new(itemsize, &sources[split..ndim]),
+            nblock,
+            bytes,
+        })
+    }
+}
+
+/// What a selection takes of one block, and its box of the destination.
+pub(super) struct Tile<'d, 'p> {
+    /// The box.
+    pub(super) rows: Rows<'d, 'p>,
+    /// Where in the block the items of each row begin, from the first one's.
+    outer: Walk<'p>,
+    /// How the items of a row are collected.
+    inner: Collect<'p>,
+    /// The block's number in its chunk.
+    pub(super) nblock: usize,
+    /// From the first byte that is wanted of the block to behind the last.
+    pub(super) bytes: Range<usize>,
+}
+
+impl Tile<'_, '_> {
+    /// Whether the tile is one run of bytes on both sides.
+    pub(super) fn is_run(&self) -> bool {
+        self.outer.is_single() && self.inner.is_run()
+    }
+
+    /// Write all rows, given the bytes that are wanted of the block.
+    pub(super) fn fill(&mut self, block: &[u8]) -> Result<()> {
+        for base in &mut self.outer {
+            let Some(row) = self.rows.next_row() else { break };
+            self.inner.copy(row, block, 0_usize.wrapping_add_signed(base))?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows of a tile, the longest runs of the destination that belong to it.
+pub(super) struct Rows<'d, 'p> {
+    /// The first byte of the first row.
+    base: *mut u8,
+    /// Where rows begin, from there.
+    starts: Walk<'p>,
+    /// Bytes of a row.
+    length: usize,
+    marker: PhantomData<&'d mut [u8]>,
+}
+
+impl Rows<'_, '_> {
+    /// The next row, which belongs to this tile alone.
+    #[inline]
+    pub(super) fn next_row(&mut self) -> Option<&mut [u8]> {
+        let offset = self.starts.next()?;
+        #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
+        // SAFETY: a row begins within the tile's box: `starts` walks over the counts and strides of its segments.
+        let start = unsafe { self.base.offset(offset) };
+        #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
+        // SAFETY: the row's items have, in each dimension, numbers of the tile's segment: one of them in the
+        // dimensions that `starts` walks over, and all of them in the others, which is one run because within those
+        // the inner ones are covered whole. Segments of a dimension do not overlap (`Board::new` has checked it), and
+        // each choice of segments went to one tile (`Board::share` consumes the board and its ranges do not overlap,
+        // `next_tile` gives each number of a range once). So nobody else reaches these bytes, and the borrow of
+        // `self` keeps the caller to one row at a time. The destination stays borrowed as long as `'d`.
+        Some(unsafe { std::slice::from_raw_parts_mut(start, self.length) })
+    }
+}

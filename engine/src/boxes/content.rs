@@ -1,0 +1,134 @@
+//! An opened chunk of an array, as bytes of its blocks.
+
+use std::ops::Range;
+
+use super::geometry::Geometry;
+use crate::chunk::{Chunk, Worker, repeat, resize};
+use crate::error::{Error, Result};
+use crate::header::{Body, Special};
+use crate::read::{ReadOptions, expect_nbytes, read_range, with_worker};
+use crate::source::Source;
+use crate::user::User;
+
+/// How the bytes of blocks are had.
+enum How {
+    /// Blocks are decoded one by one.
+    Blocks,
+    /// Nothing is decoded: the chunk is stored plain.
+    Plain,
+    /// All items are this one.
+    Same(Vec<u8>),
+    /// The chunk is cut into other blocks than the array's, so it was decoded whole.
+    Whole(Vec<u8>),
+}
+
+/// A chunk that holds what its array says.
+pub(super) struct Content<'a> {
+    chunk: Chunk<'a>,
+    how: How,
+    block_nbytes: usize,
+    user: Option<&'a dyn User>,
+}
+
+impl<'a> Content<'a> {
+    /// Open the chunk at `source`.
+    pub(super) fn open(source: Source<'a>, geometry: &Geometry, options: ReadOptions<'a>) -> Result<Self> {
+        let chunk = Chunk::open(source, Some(geometry.itemsize()), options.user)?;
+        expect_nbytes(&chunk, geometry.chunk_nbytes() as u64)?;
+        let how = match chunk.header.body() {
+            Body::Blocks if chunk.blocksize == geometry.block_nbytes() => How::Blocks,
+            Body::Special(special) => match same(&chunk, special, geometry.itemsize())? {
+                Some(item) => How::Same(item),
+                None => How::Plain,
+            },
+            Body::Memcpyed | Body::Empty => How::Plain,
+            Body::Blocks | Body::VlBlocks => {
+                chunk.check_claims()?;
+                let mut whole = Vec::new();
+                resize(&mut whole, geometry.chunk_nbytes())?;
+                with_worker(|worker| read_range(&chunk, 0, &mut whole, worker, options.user))?;
+                How::Whole(whole)
+            }
+        };
+        Ok(Self { chunk, how, block_nbytes: geometry.block_nbytes(), user: options.user })
+    }
+
+    /// The one item that all items are, where that is so.
+    pub(super) fn item(&self) -> Option<&[u8]> {
+        match &self.how {
+            How::Same(item) => Some(item),
+            _ => None,
+        }
+    }
+
+    /// Return bytes `wanted` of a block, in `room` unless they are somewhere already.
+    pub(super) fn bytes<'b>(
+        &'b self,
+        nblock: usize,
+        wanted: Range<usize>,
+        room: &'b mut Vec<u8>,
+        worker: &mut Worker,
+    ) -> Result<&'b [u8]> {
+        let begin = nblock * self.block_nbytes;
+        if let Some(bytes) = self.ready(begin + wanted.start..begin + wanted.end) {
+            return Ok(bytes);
+        }
+        if matches!(self.how, How::Blocks) && wanted.len() > self.block_nbytes / 2 {
+            self.chunk.check_whole(nblock)?;
+            let block = resize(room, self.block_nbytes)?;
+            self.chunk.decode_block(nblock, block, worker, self.user)?;
+            return Ok(&block[wanted]);
+        }
+        let part = resize(room, wanted.len())?;
+        self.write(nblock, wanted.start, part, worker)?;
+        Ok(part)
+    }
+
+    /// Write the bytes of a block from `from` on to `dst`.
+    pub(super) fn write(&self, nblock: usize, from: usize, dst: &mut [u8], worker: &mut Worker) -> Result<()> {
+        let at = nblock * self.block_nbytes + from;
+        match &self.how {
+            How::Blocks if dst.len() == self.block_nbytes => self.chunk.decode_block(nblock, dst, worker, self.user),
+            How::Blocks => self.chunk.decode_part(nblock, from, self.block_nbytes, dst, worker, self.user),
+            How::Plain => self.chunk.copy_plain(at, dst),
+            How::Same(item) => {
+                repeat(item, at, dst);
+                Ok(())
+            }
+            How::Whole(_) => {
+                let bytes = self.ready(at..at + dst.len()).ok_or(Error::Truncated {
+                    what: "chunk",
+                    at: at as u64,
+                    needed: dst.len() as u64,
+                    got: 0,
+                })?;
+                dst.copy_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Bytes of the content that are in memory as they are.
+    fn ready(&self, range: Range<usize>) -> Option<&[u8]> {
+        match &self.how {
+            How::Whole(whole) => whole.get(range),
+            How::Plain => self.chunk.plain_bytes(range),
+            How::Blocks | How::Same(_) => None,
+        }
+    }
+}
+
+/// The item that a special chunk repeats, if items are whole repetitions.
+fn same(chunk: &Chunk<'_>, special: Special, itemsize: usize) -> Result<Option<Vec<u8>>> {
+    let period = match special {
+        Special::Zero | Special::Uninit => 1,
+        Special::Nan => usize::from(chunk.header.typesize),
+        Special::Value => chunk.repeated_value()?.map_or(1, <[u8]>::len),
+    };
+    if !itemsize.is_multiple_of(period) {
+        return Ok(None);
+    }
+    let mut item = Vec::new();
+    chunk.copy_plain(0, resize(&mut item, itemsize)?)?;
+    Ok(Some(item))
+}
