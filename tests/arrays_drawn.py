@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -51,7 +51,10 @@ KINDS = ("random", "count", "zeros", "constant", "patches")
 def share(fraction: float) -> settings:
     """Return settings for a fraction of all examples, without a time limit for one of them."""
     return settings(
-        max_examples=max(1, round(TOTAL * fraction)), deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=max(1, round(TOTAL * fraction)),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[phase for phase in Phase if phase is not Phase.explain],  # which takes minutes
     )
 
 
