@@ -312,10 +312,8 @@ def laid_out(array: Array, chunks: Shape, blocks: Shape) -> Iterator[bytes]:
     extended = [-(-c // b) * b for c, b in zip(chunks, blocks, strict=True)]
     for place in itertools.product(*map(range, grid)):
         chunk = np.zeros(extended, array.dtype)
-        part = array[tuple(slice(at * c, (at + 1) * c) for at, c in zip(place, chunks, strict=True))]
-        chunk[tuple(map(slice, part.shape))] = part
+        part = array[(..., *(slice(at * c, (at + 1) * c) for at, c in zip(place, chunks, strict=True)))]
+        chunk[(..., *map(slice, part.shape))] = part
         starts = itertools.product(*(range(0, e, b) for e, b in zip(extended, blocks, strict=True)))
-        yield b"".join(
-            np.ascontiguousarray(chunk[tuple(slice(at, at + b) for at, b in zip(start, blocks, strict=True))]).tobytes()
-            for start in starts
-        )
+        boxes = ((..., *(slice(at, at + b) for at, b in zip(start, blocks, strict=True))) for start in starts)
+        yield b"".join(np.ascontiguousarray(chunk[box]).tobytes() for box in boxes)
