@@ -69,15 +69,13 @@ def kept(drawn: Drawn, storage: str) -> Iterator[NDArray]:
     with tempfile.TemporaryDirectory() as folder:
         array = superchunk.asarray(drawn.content, **drawn.keywords(), **place(storage, Path(folder)))
         if storage == "cframe":
-            yield as_array(superchunk.from_cframe(array.to_cframe()))
-        elif storage == "memory":
-            yield array
-        else:
+            array = as_array(superchunk.from_cframe(array.to_cframe()))
+        elif storage != "memory":
             path = str(array.urlpath)
             array.schunk.close()
             array = as_array(superchunk.open(path, mode="a"))
+        with array.schunk:
             yield array
-            array.schunk.close()
 
 
 def as_array(opened: object) -> NDArray:
