@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Shape: TypeAlias = tuple[int, ...]
 
-TOTAL = int(os.environ.get("SUPERCHUNK_ARRAY_EXAMPLES", "3000"))
+TOTAL = int(os.environ.get("SUPERCHUNK_ARRAY_EXAMPLES", "2000"))
 """Examples of all tests of the laboratory together; a step of a state machine is no example of its own."""
 
 FIELDS = np.dtype([("id", "<i4"), ("place", "<f8", (2,)), ("name", "S3")])
