@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -171,9 +172,7 @@ def whole(folder: Path, sides: tuple[int, int], effort: Effort) -> Iterator[Row]
         corners = ((0, 0), data.shape)
         with files(data, folder) as (ours, theirs):
             agree(data, [...], (ours, theirs))
-            took = rounds(
-                partial(ours.get, out=given), partial(theirs.get_slice_numpy, given, corners), effort
-            )
+            took = rounds(partial(ours.get, out=given), partial(theirs.get_slice_numpy, given, corners), effort)
             yield speed_row("whole array into a given one", kind, took, data.nbytes)
             took = rounds(partial(every, ours, [...]), partial(every, theirs, [...]), effort)
             yield speed_row("whole array, fresh", kind, took, data.nbytes)
@@ -270,14 +269,15 @@ def memory(folder: Path, megabytes: int) -> Iterator[Row]:
 
 
 def imports(effort: Effort) -> Row:
-    """Measure importing each package in an interpreter that has NumPy already."""
+    """Measure importing each package in an interpreter that has NumPy already, both compiled before."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     pairs = []
     for number in range(effort.rounds + 1):
         took = {}
         for package in PACKAGES if number % 2 else PACKAGES[::-1]:
             code = "import time, numpy; begun = time.perf_counter(); import {}; print(time.perf_counter() - begun)"
             command = [sys.executable, "-c", code.format(package.__name__)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own code
+            done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)  # noqa: S603 - our own code
             took[package] = float(done.stdout)
         pairs.append((took[superchunk], took[blosc2]))
     return time_row("import, over NumPy", "-", figure(pairs[1:]), "ms", MILLI)
