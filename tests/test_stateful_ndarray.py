@@ -7,7 +7,7 @@ handles that are closed, opened, copied, rolled back and followed. `make lab-arr
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from arrays_drawn import (
     DTYPES,
     arrays,
     basic_keys,
+    content,
     crossed,
     fancy_keys,
     keys,
@@ -287,6 +288,17 @@ class Arrays(RuleBasedStateMachine):
         assume(np.prod([-(-n // c) for n, c in zip(shape, self.array.chunks, strict=True)]) <= 300)
         self.array.resize(shape)
         self.model = resized(self.model, shape)
+
+    @rule(data=st.data(), several=st.booleans())
+    @precondition(lambda self: self.grows and self.model.size)
+    def items_that_were_cut_off_do_not_come_back(self, data: st.DataObject, *, several: bool) -> None:
+        shape = self.model.shape
+        smaller = tuple(data.draw(st.integers(max(0, n - 6), n)) for n in shape)
+        self.array[...] = self.model[...] = content(self.model.dtype, shape, "random", data.draw(st.integers(0, 99)))
+        with self.array.schunk.transaction() if several else nullcontext():
+            self.array.resize(smaller)
+            self.array.resize(shape)
+        self.model = resized(resized(self.model, smaller), shape)
 
     @rule(data=st.data())
     @precondition(lambda self: self.grows)
