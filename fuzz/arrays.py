@@ -6,7 +6,7 @@
 
 Damages layers and texts, of the corpus and made up here, and reads them. Only errors of ours may come
 out, in bounded time and memory; what is read must say the same when it is written and read again, and its
-fields must lie within the item. Where arrays can be opened, a damaged layer is also put into a sound frame, which is
+fields must lie within the item. A damaged layer is also put into a sound frame, which is
 opened and read. An input that breaks this is written to fuzz/artifacts/arrays, and the exit status
 is 1. The same seed tries the same inputs in the same order.
 """
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import superchunk
+from superchunk.arrays.ndarray import NDArray
 from superchunk.exceptions import DtypeError, SuperchunkError
 from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.frame.dtypes import dtype_text, parse_dtype
@@ -161,11 +162,15 @@ def read_text(text: str | None, typesize: int) -> None:
 
 
 def read_frame(frame: bytes) -> None:
-    """Open a frame as whatever it is, and read a little of it."""
+    """Open a frame as an array, and read all of a small one, an item of a large one."""
     opened = superchunk.from_cframe(frame)
-    shape = getattr(opened, "shape", None)
-    if shape is not None and opened.nbytes <= MOST_READ:
-        opened[...]
+    array = opened if isinstance(opened, NDArray) else NDArray(opened)
+    if array.size * array.dtype.itemsize <= MOST_READ:
+        whole = array[...]
+        if whole.shape != array.shape or whole.dtype != array.dtype:
+            raise AssertionError(f"{whole.shape} {whole.dtype!r} read of {array.shape} {array.dtype!r}")
+    elif array.size:
+        array[tuple(size - 1 for size in array.shape)]
 
 
 def verdict(read: Callable[[], None]) -> str:

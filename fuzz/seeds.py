@@ -8,6 +8,8 @@
     range_decode           start and length (u32 each), then a chunk
     seals                  the number of a bit (u32), then a chunk
     roundtrip              16 bytes that choose the parameters, then contents
+    shaped                 16 bytes that choose shape and parameters, then contents
+    ndlz                   rows, columns and the side of a cell, then a stream
     blosclz                length of the result (u16), then a stream
 
 Chunks come from tests/golden and from the interoperability corpus, if that lies beside the
@@ -79,6 +81,9 @@ def seeds() -> Iterator[tuple[str, bytes]]:
         ramp = b"".join(struct.pack("<i", i * (n + 1) // 3) for i in range(20 * n))
         yield "roundtrip", rng.randbytes(16) + ramp
         yield "blosclz", struct.pack("<H", 50 * n) + bytes([0x20]) + bytes(n)
+        yield "shaped", rng.randbytes(16) + ramp
+        cells = bytes([0]) + rng.randbytes(16) + bytes([0xC0, 17, 0, 0x28, 20, 0, 12, 0, 0x40, n])
+        yield "ndlz", bytes([3, 15, 4]) + struct.pack("<Bii", 2, 4, 16) + cells
 
 
 def main() -> None:

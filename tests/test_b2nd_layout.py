@@ -248,6 +248,14 @@ def test_chunks_of_too_many_bytes_are_refused() -> None:
     ArrayLayout((2,), (2**20,), (1,), "|u1").check(typesize=MAX_CHUNK_NBYTES >> 20, chunksize=0, nchunks=1)
 
 
+@pytest.mark.parametrize("shape", [(2**60,), (0, 2**60)])
+def test_arrays_of_too_many_bytes_are_refused(shape: tuple[int, ...]) -> None:
+    ones = (1,) * len(shape)
+    layout = ArrayLayout(shape, ones, ones, "<f8")
+    with pytest.raises(FormatError, match="less than 2"):
+        layout.check(typesize=8, chunksize=8, nchunks=layout.nchunks)
+
+
 @pytest.mark.parametrize("nchunks", [0, 3, 5])
 def test_another_number_of_chunks_is_refused(nchunks: int) -> None:
     layout = ArrayLayout((5, 7), (3, 4), (2, 3), "<i4")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from oracle import blosc2
 from test_dtypes import NESTED_ALIGNED, TEXTS, any_dtype
 
+import superchunk
 from superchunk.frame.b2nd import ArrayLayout
 from superchunk.frame.dtypes import dtype_text
 from superchunk.frame.metalayers import read_metalayers
@@ -96,3 +97,19 @@ def test_the_peer_writes_the_name_of_a_type_of_ml_dtypes() -> None:
     dtype = np.dtype(ml_dtypes.bfloat16)
     written = ArrayLayout.from_bytes(layer_of(blosc2.zeros((3,), dtype=dtype))).dtype_text
     assert written == dtype_text(dtype) == "bfloat16"
+
+
+@examples(200)
+@given(partitions(), st.lists(st.integers(1, 3), min_size=16, max_size=16))
+def test_aligned_and_behaved_are_what_the_peer_says(
+    lengths: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], times: list[int]
+) -> None:
+    shape, chunks, blocks = lengths
+    fitting = tuple(n * chunk for n, chunk in zip(times, chunks, strict=False))
+    for whole in (shape, fitting, (*fitting[:-1], *chunks[-1:])):
+        if 0 in whole or not whole:
+            continue
+        for inner in (blocks, chunks, (1,) * len(chunks), (1, *chunks[1:])):
+            ask = (whole, chunks, inner)
+            assert superchunk.are_partitions_aligned(*ask) == blosc2.are_partitions_aligned(*ask)
+            assert superchunk.are_partitions_behaved(*ask) == blosc2.are_partitions_behaved(*ask)

@@ -55,7 +55,14 @@ def test_the_chunk_map_names_every_chunk(frame: Path) -> None:
 
 def test_text_says_the_same_for_people(frame: Path) -> None:
     text = succeed("info", "--chunks", frame).text
-    for words in ("24,800 (24.22 KiB)", "3,100 of 8 bytes", "lz4, level 5", "shuffle, bytedelta:8", "special: zero"):
+    for words in (
+        "24,800 (24.22 KiB)",
+        "3,100 of 8 bytes",
+        "lz4, level 5",
+        "shuffle, bytedelta:8",
+        "special: zero",
+        "map           ·█",
+    ):
         assert words in text
     assert "\x1b" not in text
 

@@ -160,18 +160,18 @@ def test_a_probe_notices_every_change(tmp_path: Path) -> None:
     path.write_bytes(data)
     with path.open("rb") as file:
         fd = file.fileno()
-        assert not _engine.probe_changed(fd, 0, data)
-        assert not _engine.probe_changed(fd, 100, data[100:187])
-        assert not _engine.probe_changed(fd, 0, b"")
-        assert _engine.probe_changed(fd, 0, data[:86] + b"\xff")
-        assert _engine.probe_changed(fd, 0, data[:-1] + b"\xff")
-        assert _engine.probe_changed(fd, 1999, data[1999:] + b"x")
-        assert _engine.probe_changed(fd, 2**40, b"x")
+        assert not _engine.Watch(fd, 0, data).changed()
+        assert not _engine.Watch(fd, 100, data[100:187]).changed()
+        assert not _engine.Watch(fd, 0, b"").changed()
+        assert _engine.Watch(fd, 0, data[:86] + b"\xff").changed()
+        assert _engine.Watch(fd, 0, data[:-1] + b"\xff").changed()
+        assert _engine.Watch(fd, 1999, data[1999:] + b"x").changed()
+        assert _engine.Watch(fd, 2**40, b"x").changed()
         with path.open("r+b") as other:
             other.seek(150)
             other.write(b"\xff\xfe")
-        assert _engine.probe_changed(fd, 100, data[100:187])
-        assert not _engine.probe_changed(fd, 0, data[:100])
+        assert _engine.Watch(fd, 100, data[100:187]).changed()
+        assert not _engine.Watch(fd, 0, data[:100]).changed()
 
 
 @pytest.mark.parametrize("how", ["unlink", "rename over"])
@@ -180,22 +180,49 @@ def test_a_probe_notices_that_the_file_lost_its_name(tmp_path: Path, how: str) -
     path.write_bytes(b"content")
     other.write_bytes(b"content")
     with path.open("rb") as file:
-        assert not _engine.probe_changed(file.fileno(), 0, b"content")
+        assert not _engine.Watch(file.fileno(), 0, b"content").changed()
         if how == "unlink":
             path.unlink()
         else:
             other.replace(path)
-        assert _engine.probe_changed(file.fileno(), 0, b"content")
+        assert _engine.Watch(file.fileno(), 0, b"content").changed()
+
+
+def test_a_watch_on_a_name_notices_another_file_there(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    path.write_bytes(b"content")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with path.open("rb") as file:
+            watch = _engine.Watch(file.fileno(), 0, b"content", (folder, "index"))
+            assert not watch.changed()
+            assert watch.probe == b"content"
+            (tmp_path / "kept").hardlink_to(path)  # the old index keeps a name
+            assert not watch.changed()
+            other = tmp_path / "other"
+            other.write_bytes(b"content")
+            other.replace(path)
+            assert watch.changed()
+            path.unlink()
+            assert watch.changed()
+            (tmp_path / "kept").replace(path)
+            assert not watch.changed()
+            path.write_bytes(b"CONTENT")
+            assert watch.changed()
+            with pytest.raises(ValueError, match="name"):
+                _engine.Watch(file.fileno(), 0, b"", (folder, "a\0b"))
+    finally:
+        os.close(folder)
 
 
 def test_a_probe_of_a_closed_file_is_an_error(tmp_path: Path) -> None:
     fd = os.open(tmp_path, os.O_RDONLY)
     os.close(fd)
     with pytest.raises(StorageError) as caught:
-        _engine.probe_changed(fd, 0, b"x")
+        _engine.Watch(fd, 0, b"x").changed()
     assert caught.value.errno == errno.EBADF
     with pytest.raises(ValueError, match="fd"):
-        _engine.probe_changed(-1, 0, b"x")
+        _engine.Watch(-1, 0, b"x").changed()
 
 
 def test_a_file_system_is_synced_or_says_that_it_cannot_be(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import struct
 import threading
 import time
@@ -14,6 +15,8 @@ import pytest
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError, StorageError, TruncatedError
+from superchunk.frame.integrity import CommitRecord, fingerprint, header_mask, record_len
+from superchunk.frame.trailer import Trailer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -313,3 +316,37 @@ def test_a_closed_descriptor_is_no_damage_of_a_run(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as caught:
         _engine.check_run(fd, 0, array("q", [0, 50]), 100)
     assert caught.value.errno == errno.EBADF
+
+
+# ---- proven trailers ----
+
+
+@pytest.mark.parametrize("chunk_len", [None, 0, 1, 200, 65_536, 65_537, 300_000])
+@pytest.mark.parametrize("of_a_file", [False, True])
+def test_a_proven_trailer_says_what_plain_code_reads_from_it(
+    tmp_path: Path, chunk_len: int | None, *, of_a_file: bool
+) -> None:
+    rng = random.Random(chunk_len)
+    header = rng.randbytes(130)
+    layers = {"one": (95, 7), "two": (110, 20)}
+    plain = Trailer(vlmeta={"name": b"chunk"}, fingerprint_type=3).to_bytes()
+    chunk = None if chunk_len is None else rng.randbytes(chunk_len)
+    path = tmp_path / "index"
+    path.write_bytes(b"before" + (chunk or b"") + b"behind")
+    with path.open("rb") as file:
+        source = chunk if chunk is None or not of_a_file else (file.fileno(), 6, len(chunk))
+        mask = header_mask(len(header), layers)
+        trailer = _engine.proven_trailer(plain, (header, 2**40, 77, True), mask, source)
+        found = fingerprint(header, layers, [] if source is None else [source], trailer)
+    assert len(trailer) == len(plain) + record_len(len(header))
+    assert CommitRecord.of_trailer(trailer, len(header)) == CommitRecord(header, 2**40, 77, pending=True)
+    read = Trailer.from_bytes(trailer)
+    assert (read.vlmeta, read.fingerprint_type, read.fingerprint) == ({"name": b"chunk"}, 3, found)
+
+
+def test_a_trailer_that_is_too_short_or_a_mask_that_does_not_fit_is_refused() -> None:
+    plain = Trailer(fingerprint_type=3).to_bytes()
+    with pytest.raises(TruncatedError, match="trailer"):
+        _engine.proven_trailer(plain[-22:], (b"header", 0, 0, False), b"\xff" * 6, None)
+    with pytest.raises(TruncatedError, match="mask"):
+        _engine.proven_trailer(plain, (b"header", 0, 0, False), b"\xff" * 5, None)

@@ -199,7 +199,7 @@ def test_an_error_under_the_lock_lets_others_go_on(tmp_path: Path) -> None:
 
 # Arrays.
 
-has_arrays = pytest.mark.skipif(not hasattr(superchunk, "NDArray"), reason="without arrays")
+has_arrays = pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
 
 
 @has_arrays

@@ -123,7 +123,12 @@ pub(crate) fn read_box(
 }
 
 fn options<'s>(nthreads: usize, geometry: &engine::Geometry, session: Option<&'s Session<'_>>) -> ReadOptions<'s> {
-    ReadOptions { nthreads, itemsize: Some(geometry.itemsize()), user: session.map(|session| session as _) }
+    ReadOptions {
+        nthreads,
+        itemsize: Some(geometry.itemsize()),
+        shape: None,
+        user: session.map(|session| session as _),
+    }
 }
 
 /// Read items of any chunks one by one.

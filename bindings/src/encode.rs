@@ -7,6 +7,7 @@ use superchunk_engine::Error;
 use superchunk_engine::encode;
 use superchunk_engine::header::Special;
 use superchunk_engine::params;
+use superchunk_engine::shape::BlockShape;
 
 use crate::buffers::{Buffer, fresh_bytes};
 use crate::errors::to_python;
@@ -31,6 +32,11 @@ fn size(name: &str, expected: &str, value: i64) -> PyResult<usize> {
     usize::try_from(value).map_err(|_| PyValueError::new_err(format!("{name}: expected {expected}, got {value}")))
 }
 
+/// The shape of a container's blocks, checked.
+pub(crate) fn block_shape(py: Python<'_>, dims: Option<Vec<usize>>) -> PyResult<Option<BlockShape>> {
+    dims.map(|dims| BlockShape::new(&dims)).transpose().map_err(|error| to_python(py, &error))
+}
+
 impl EncodeParams {
     pub(crate) fn checked(&self) -> &params::EncodeParams {
         &self.checked
@@ -46,7 +52,7 @@ impl EncodeParams {
 impl EncodeParams {
     #[new]
     #[pyo3(signature = (*, codec=5, codec_meta=0, clevel=5, typesize=8, blocksize=0, splitmode=3,
-        filters=b"\0\0\0\0\0\x01".as_slice(), filters_meta=b"\0\0\0\0\0\0".as_slice(), use_dict=false, blosc1=false, nthreads=1, hooks=None))]
+        filters=b"\0\0\0\0\0\x01".as_slice(), filters_meta=b"\0\0\0\0\0\0".as_slice(), use_dict=false, blosc1=false, nthreads=1, hooks=None, blockshape=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -62,6 +68,7 @@ impl EncodeParams {
         blosc1: bool,
         nthreads: i64,
         hooks: Option<Py<Hooks>>,
+        blockshape: Option<Vec<usize>>,
     ) -> PyResult<Self> {
         let options = params::EncodeOptions {
             codec: byte("codec", "0 to 255", codec)?,
@@ -72,6 +79,7 @@ impl EncodeParams {
             splitmode: byte("splitmode", "1 to 4", splitmode)?,
             filters: six("filters", filters)?,
             filters_meta: six("filters_meta", filters_meta)?,
+            shape: block_shape(py, blockshape)?,
             use_dict,
             blosc1,
             nthreads: size("nthreads", "at least 1", nthreads)?.max(1),

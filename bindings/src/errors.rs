@@ -51,6 +51,11 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Unsupported { what, id, name } => {
             py.get_type::<classes::UnsupportedError>().call1((*what, *id, *name))?
         }
+        Error::NeedsShape { what, id, name, field, at } => {
+            keywords
+                .set_item("reason", format!("in {field} at byte {at}: {}", superchunk_engine::error::NEEDS_SHAPE))?;
+            py.get_type::<classes::UnsupportedError>().call((*what, *id, *name), Some(&keywords))?
+        }
         Error::Io { errno, .. } => py.get_type::<classes::StorageError>().call1((*errno, error.to_string()))?,
         Error::Open { path, errno } => {
             let missing = std::io::Error::from_raw_os_error(*errno).kind() == std::io::ErrorKind::NotFound;

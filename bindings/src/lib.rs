@@ -16,6 +16,7 @@ mod hooks;
 mod info;
 mod read;
 mod seal;
+mod watch;
 
 /// The Rust engine of superchunk: a few wide calls on chunks.
 #[pymodule(gil_used = false)]
@@ -31,5 +32,7 @@ mod _engine {
     #[pymodule_export]
     use super::read::{decompress, read, read_vlblocks};
     #[pymodule_export]
-    use super::seal::{check_run, check_seals, hash64, hash128, probe_changed, seal, sync_filesystem};
+    use super::seal::{check_run, check_seals, hash64, hash128, proven_trailer, seal, sync_filesystem};
+    #[pymodule_export]
+    use super::watch::Watch;
 }

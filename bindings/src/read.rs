@@ -7,9 +7,11 @@ use superchunk_engine::chunk::Chunk;
 use superchunk_engine::error::Error;
 use superchunk_engine::lazy;
 use superchunk_engine::read::{self as engine, ReadError, ReadOptions, Request};
+use superchunk_engine::shape::BlockShape;
 use superchunk_engine::source::Source;
 
 use crate::buffers::{Buffer, Held, fresh_bytes};
+use crate::encode::block_shape;
 use crate::errors::to_python;
 use crate::hooks::{Hooks, Session};
 
@@ -61,8 +63,14 @@ fn place<'a, 'd>(asked: &'a [Asked], mut dst: &'d mut [u8], clear: bool) -> PyRe
     Ok(requests)
 }
 
-fn options<'s>(nthreads: usize, itemsize: usize, session: Option<&'s Session<'_>>) -> ReadOptions<'s> {
-    ReadOptions { nthreads, itemsize: (itemsize > 0).then_some(itemsize), user: session.map(|session| session as _) }
+fn options<'s>(
+    nthreads: usize,
+    itemsize: usize,
+    shape: Option<BlockShape>,
+    session: Option<&'s Session<'_>>,
+) -> ReadOptions<'s> {
+    let itemsize = (itemsize > 0).then_some(itemsize);
+    ReadOptions { nthreads, itemsize, shape, user: session.map(|session| session as _) }
 }
 
 pub(crate) fn explain(py: Python<'_>, session: Option<&Session<'_>>, failure: &ReadError) -> PyErr {
@@ -79,7 +87,7 @@ pub(crate) fn explain(py: Python<'_>, session: Option<&Session<'_>>, failure: &R
 
 /// Decode pieces of many chunks into one destination, blocks spread over threads.
 #[pyfunction]
-#[pyo3(signature = (requests, dst=None, *, nthreads=1, itemsize=0, hooks=None))]
+#[pyo3(signature = (requests, dst=None, *, nthreads=1, itemsize=0, hooks=None, blockshape=None))]
 pub(crate) fn read<'py>(
     py: Python<'py>,
     requests: Vec<Bound<'py, PyAny>>,
@@ -87,12 +95,14 @@ pub(crate) fn read<'py>(
     nthreads: usize,
     itemsize: usize,
     hooks: Option<&Bound<'py, Hooks>>,
+    blockshape: Option<Vec<usize>>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let shape = block_shape(py, blockshape)?;
     let asked = requests.iter().map(Asked::get).collect::<PyResult<Vec<_>>>()?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
     let run = |requests: Vec<Request<'_, '_>>| {
-        py.detach(|| engine::read(requests, options(nthreads, itemsize, session)))
+        py.detach(|| engine::read(requests, options(nthreads, itemsize, shape, session)))
             .map_err(|failure| explain(py, session, &failure))
     };
     if let Some(dst) = dst {
@@ -102,7 +112,7 @@ pub(crate) fn read<'py>(
     }
     let total = asked.last().map_or(0, |last| last.at.saturating_add(last.length));
     if total > LOOK_FIRST {
-        py.detach(|| look(&asked, options(nthreads, itemsize, session)))
+        py.detach(|| look(&asked, options(nthreads, itemsize, shape, session)))
             .map_err(|failure| explain(py, session, &failure))?;
     }
     fresh_bytes(py, total, |out| {
@@ -116,7 +126,7 @@ pub(crate) fn read<'py>(
 fn look(asked: &[Asked], options: ReadOptions<'_>) -> Result<(), ReadError> {
     for (nrequest, one) in asked.iter().enumerate() {
         let checked = one.held.place().open().and_then(|opened| {
-            let chunk = Chunk::open(opened.source(), options.itemsize, options.user)?;
+            let chunk = Chunk::open(opened.source(), options.itemsize, options.shape, options.user)?;
             chunk.check_claims()?;
             let end = one.start.saturating_add(one.length as u64);
             if end > u64::from(chunk.header.nbytes) {
@@ -135,25 +145,28 @@ fn look(asked: &[Asked], options: ReadOptions<'_>) -> Result<(), ReadError> {
 
 /// Return the whole content of one chunk.
 #[pyfunction]
-#[pyo3(signature = (source, *, nthreads=1, itemsize=0, hooks=None))]
+#[pyo3(signature = (source, *, nthreads=1, itemsize=0, hooks=None, blockshape=None))]
 pub(crate) fn decompress<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
     nthreads: usize,
     itemsize: usize,
     hooks: Option<&Bound<'py, Hooks>>,
+    blockshape: Option<Vec<usize>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
+    let shape = block_shape(py, blockshape)?;
     let held = Held::get(source)?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
-    let options = options(nthreads, itemsize, session);
+    let options = options(nthreads, itemsize, shape, session);
     let fail = |error| explain(py, session, &ReadError { nrequest: 0, error });
     let opened = py.detach(|| held.place().open()).map_err(fail)?;
     let source: Source<'_> = opened.source();
     let header = py.detach(|| lazy::describe(source)).map_err(fail)?;
     let total = header.nbytes as usize;
     if total > LOOK_FIRST {
-        py.detach(|| Chunk::open(source, options.itemsize, options.user)?.check_claims()).map_err(fail)?;
+        py.detach(|| Chunk::open(source, options.itemsize, options.shape, options.user)?.check_claims())
+            .map_err(fail)?;
     }
     fresh_bytes(py, total, |dst| {
         let requests = vec![Request { place: source.into(), nbytes: None, start: 0, dst }];
@@ -175,7 +188,7 @@ pub(crate) fn read_vlblocks<'py>(
     let held = Held::get(source)?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
-    let options = options(nthreads, itemsize, session);
+    let options = options(nthreads, itemsize, None, session);
     let blocks = py.detach(|| engine::read_vlblocks(held.place().open()?.source(), options));
     let blocks = blocks.map_err(|error| explain(py, session, &ReadError { nrequest: 0, error }))?;
     Ok(blocks.iter().map(|block| PyBytes::new(py, block)).collect())

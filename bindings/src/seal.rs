@@ -46,6 +46,30 @@ pub(crate) fn seal<'py>(py: Python<'py>, chunk: &Bound<'py, PyAny>) -> PyResult<
     seal.map(|seal| PyBytes::new(py, &seal)).map_err(|error| to_python(py, &error))
 }
 
+/// Return a trailer with a commit record and its fingerprint.
+#[pyfunction]
+pub(crate) fn proven_trailer<'py>(
+    py: Python<'py>,
+    plain: &[u8],
+    record: (Bound<'py, PyBytes>, u64, u64, bool),
+    mask: &[u8],
+    index_chunk: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let held = index_chunk.map(|source| Held::get(&source)).transpose()?;
+    let place = held.as_ref().map(Held::place);
+    let (header, settled, sealed_from, pending) = &record;
+    let record =
+        engine::Record { header: header.as_bytes(), settled: *settled, sealed_from: *sealed_from, pending: *pending };
+    let trailer = if place
+        .is_none_or(|place| matches!(place, Place::Source(Source::Bytes(bytes)) if (bytes.len() as u64) < SHORT))
+    {
+        engine::proven_trailer(plain, record, mask, place)
+    } else {
+        py.detach(|| engine::proven_trailer(plain, record, mask, place))
+    };
+    trailer.map(|trailer| PyBytes::new(py, &trailer)).map_err(|error| to_python(py, &error))
+}
+
 /// Compare chunks with the seals behind them: `(status, cbytes)` of each.
 #[pyfunction]
 #[pyo3(signature = (sources, nthreads=1))]
@@ -83,28 +107,6 @@ pub(crate) fn check_run<'py>(
     });
     let [statuses, cbytes, nbytes] = checked.map_err(|failure| explain(py, None, &failure))?;
     Ok((PyBytes::new(py, &statuses), PyBytes::new(py, &cbytes), PyBytes::new(py, &nbytes)))
-}
-
-/// Return whether the bytes at `at` are others than `probe`, or the open file has lost its name.
-#[pyfunction]
-#[pyo3(signature = (fd, at, probe, folder=None))]
-pub(crate) fn probe_changed(
-    py: Python<'_>,
-    fd: i32,
-    at: u64,
-    probe: &Bound<'_, PyBytes>,
-    folder: Option<(i32, String)>,
-) -> PyResult<bool> {
-    let file = borrow_file(fd)?;
-    let probe = probe.as_bytes();
-    let outcome = match folder {
-        None => py.detach(|| files::changed(&file, at, probe)),
-        Some((folder, name)) => {
-            let folder = borrow_file(folder)?;
-            py.detach(|| Ok(files::moved(&file, &folder, &name) || files::differs(&file, at, probe)?))
-        }
-    };
-    outcome.map_err(|error| to_python(py, &error))
 }
 
 /// Have everything on the disk that was written to the file system of an open file.

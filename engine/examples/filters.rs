@@ -51,12 +51,12 @@ fn measure(isa: Isa, id: u8, typesize: u8, block: &[u8]) -> Result<(String, Stri
     let typesize = usize::from(typesize);
     let mut scratch = Scratch::default();
     let mut dst = vec![0; block.len()];
-    let forward = match Pipeline::for_writing(ids, metas, typesize, None, BitshuffleRule::Current, None) {
+    let forward = match Pipeline::for_writing(ids, metas, typesize, None, None, BitshuffleRule::Current, None) {
         Ok(pipeline) => speed(block.len(), || pipeline.forward(isa, block, None, &mut scratch, None).map(<[u8]>::len))?,
         Err(_) => "-".into(),
     };
     let rule = filters::BitshuffleRule::Current;
-    let pipeline = Pipeline::for_reading(ids, metas, typesize, None, rule, None)?;
+    let pipeline = Pipeline::for_reading(ids, metas, typesize, None, None, rule, None)?;
     let backward = if pipeline.backward_is_identity() {
         "-".into()
     } else {

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 /// A result of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What a codec or filter of arrays misses in a container without the shape.
+pub const NEEDS_SHAPE: &str = "needs the block shape of the metalayer b2nd (or caterva), and there is none";
+
 /// A failure of the engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -58,6 +61,20 @@ pub enum Error {
         id: u8,
         /// Its registered name, or "unknown".
         name: &'static str,
+    },
+    /// A codec or filter that goes by the shape of an array's blocks, and the container has none.
+    #[error("{what} {id} ({name}) in {field} at byte {at}: {}", NEEDS_SHAPE)]
+    NeedsShape {
+        /// `"codec"` or `"filter"`.
+        what: &'static str,
+        /// Its id.
+        id: u8,
+        /// Its registered name.
+        name: &'static str,
+        /// The field of the chunk that names it.
+        field: &'static str,
+        /// Where that stands, in bytes.
+        at: u64,
     },
     /// An argument is outside its range.
     #[error("{name}: expected {expected}, got {found}")]

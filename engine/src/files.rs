@@ -4,6 +4,7 @@
 //! Names come from containers that anybody may have written, so only regular files are opened: a
 //! link is not followed, and a pipe or a device is never waited for.
 
+use std::ffi::CStr;
 use std::fs::{File, FileType, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -136,23 +137,61 @@ fn has_no_name(_: &File) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether `name` in an open directory, not what a link there leads to, is another file than the open `file`,
-/// or nothing.
+/// Device and number of a file.
 #[cfg(unix)]
-#[must_use]
-pub fn moved(file: &File, folder: &File, name: &str) -> bool {
-    use rustix::fs::{AtFlags, fstat, statat};
-    match (statat(folder, name, AtFlags::SYMLINK_NOFOLLOW), fstat(file)) {
-        (Ok(named), Ok(open)) => (named.st_dev, named.st_ino) != (open.st_dev, open.st_ino),
-        _ => true,
-    }
+pub type Identity = (rustix::fs::Dev, u64);
+/// Device and number of a file.
+#[cfg(windows)]
+pub type Identity = (u64, u64);
+
+/// What tells the open `file` from all others.
+///
+/// # Errors
+///
+/// What the system says.
+#[cfg(unix)]
+pub fn identity(file: &File) -> io::Result<Identity> {
+    let status = rustix::fs::fstat(file)?;
+    Ok((status.st_dev, status.st_ino))
 }
 
 /// An open file cannot be replaced there.
+///
+/// # Errors
+///
+/// None.
 #[cfg(windows)]
-#[must_use]
-pub fn moved(_: &File, _: &File, _: &str) -> bool {
-    false
+pub fn identity(_: &File) -> io::Result<Identity> {
+    Ok((0, 0))
+}
+
+/// A name in an open directory, and the file that it is expected to lead to.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    /// The directory.
+    pub folder: &'a File,
+    /// The name there.
+    pub name: &'a CStr,
+    /// The file.
+    pub identity: Identity,
+}
+
+impl Named<'_> {
+    /// Whether the name, not what a link there leads to, is another file, or nothing.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn moved(&self) -> bool {
+        use rustix::fs::{AtFlags, statat};
+        let Ok(found) = statat(self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) else { return true };
+        (found.st_dev, found.st_ino) != self.identity
+    }
+
+    /// An open file cannot be replaced there.
+    #[cfg(windows)]
+    #[must_use]
+    pub fn moved(&self) -> bool {
+        false
+    }
 }
 
 /// Have everything on the disk that was written to the file system of `file`.
@@ -256,15 +295,17 @@ mod tests {
         #[cfg(unix)]
         {
             let parent = File::open(&folder.0).unwrap();
-            assert!(!moved(&file, &parent, "file"));
-            assert!(moved(&file, &parent, "missing"));
+            let identity = identity(&file).unwrap();
+            let moved = |name| Named { folder: &parent, name, identity }.moved();
+            assert!(!moved(c"file"));
+            assert!(moved(c"missing"));
             let other = folder.0.join("other");
             std::os::unix::fs::symlink(&path, &other).unwrap();
-            assert!(moved(&file, &parent, "other"));
+            assert!(moved(c"other"));
             std::fs::write(&other, b"").unwrap();
             std::fs::remove_file(&path).unwrap();
             assert_eq!(changed(&file, 0, &content), Ok(true));
-            assert!(moved(&file, &parent, "file"));
+            assert!(moved(c"file"));
         }
     }
 }

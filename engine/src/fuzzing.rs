@@ -2,12 +2,12 @@
 //!
 //! Each function takes any bytes whatever and panics if a promise is broken: [`chunk_decode`] and
 //! [`range_decode`] that no chunk panics, hangs, takes memory that it has not earned or leaves a byte
-//! of the destination unwritten; [`roundtrip`] that what goes in comes out; [`blosclz`] and
-//! [`header`] the same of these two parts; [`seals`] that a seal proves its chunk and nothing else. The crate in `fuzz/` hands the fuzzer's bytes to them.
+//! of the destination unwritten; [`roundtrip`] that what goes in comes out; [`blosclz`], [`ndlz`] and
+//! [`header`] the same of these parts; [`shaped`] the same of chunks that go by the shape of blocks; [`seals`] that a seal proves its chunk and nothing else. The crate in `fuzz/` hands the fuzzer's bytes to them.
 //!
 //! Not part of the engine's interface.
 
-use crate::codecs::{Codec, CodecFormat, Decoder, Encoder};
+use crate::codecs::{Codec, CodecFormat, Decoder, Encoder, NDLZ, ndlz as nd};
 use crate::encode::{self, MAX_OVERHEAD};
 use crate::error::{Error, Result};
 use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header};
@@ -15,6 +15,7 @@ use crate::lazy;
 use crate::params::{EncodeOptions, EncodeParams};
 use crate::read::{self, ReadOptions, Request};
 use crate::seal::{self, SEAL_LENGTH, Status};
+use crate::shape::BlockShape;
 use crate::source::{Place, Source};
 
 /// Contents that claim more bytes than this are read in part only.
@@ -110,6 +111,7 @@ pub fn roundtrip(data: &[u8]) {
         filters: if blosc1 { [0, 0, 0, 0, 0, filters[5] % 3] } else { filters },
         filters_meta: if blosc1 { [0; 6] } else { [0, way[14], 0, way[14] % 9, 0, way[15]] },
         blosc1,
+        shape: None,
         use_dict: way[4] & 1 != 0 && codec.takes_dictionary() && !blosc1,
         nthreads: 1,
     };
@@ -159,6 +161,89 @@ pub fn blosclz(data: &[u8]) {
             assert_eq!(verdict, Ok(()));
             assert!(plain == stream, "other bytes came back");
         }
+    }
+}
+
+/// Any bytes decode as NDLZ or give an error; any content comes back from its encoder.
+///
+/// The first three bytes of `data` are the array's rows and columns, and the side of its cells.
+pub fn ndlz(data: &[u8]) {
+    let Some((&[rows, cols, side], stream)) = data.split_first_chunk::<3>() else { return };
+    let (rows, cols) = (usize::from(rows % 64) + 1, usize::from(cols % 64) + 1);
+    let side = if side & 0xF0 == 0xF0 { side } else { 4 + side % 2 * 4 };
+    let [one, other] = FILLINGS.map(|filling| {
+        let mut dst = vec![filling; rows * cols];
+        nd::decode(side, stream, &mut dst).map(|()| dst)
+    });
+    assert_eq!(one, other, "a byte of the destination was not written");
+    let Ok(array) = BlockShape::new(&[rows, cols]).and_then(|shape| nd::Plan::new(side, Some(shape))) else { return };
+    let content: Vec<u8> = stream.iter().copied().chain([0]).cycle().take(rows * cols).collect();
+    let mut coded = vec![0; 2 * content.len() + 64];
+    let Some(length) = nd::encode(array, &content, &mut coded) else { panic!("there was room enough") };
+    let mut plain = vec![FILLINGS[0]; content.len()];
+    assert_eq!(nd::decode(side, &coded[..length], &mut plain), Ok(()));
+    assert!(plain == content, "other bytes came back");
+}
+
+/// Read all of a chunk with a shape, twice, into destinations with different old contents.
+fn read_shaped(chunk: &[u8], nbytes: usize, shape: BlockShape, itemsize: usize) -> Option<Vec<u8>> {
+    let [one, other] = FILLINGS.map(|filling| {
+        let mut dst = vec![filling; nbytes];
+        let requests = vec![Request { place: Source::Bytes(chunk).into(), nbytes: None, start: 0, dst: &mut dst }];
+        let options =
+            ReadOptions { shape: Some(shape), itemsize: Some(itemsize), nthreads: 2, ..ReadOptions::default() };
+        read::read(requests, options).is_ok().then_some(dst)
+    });
+    assert_eq!(one, other, "a byte of the destination was not written");
+    one
+}
+
+/// Any content comes back that is filtered or compressed by the shape of its blocks, but for what NDMEAN levels;
+/// a chunk that another byte is put into decodes or gives an error, with the same shape as with another one.
+///
+/// The first 16 bytes of `data` choose the way, the others are the content.
+pub fn shaped(data: &[u8]) {
+    let Some((way, content)) = data.split_first_chunk::<16>() else { return };
+    let ndim = usize::from(way[0] % 4) + 1;
+    let dims: Vec<usize> = way[1..=ndim].iter().map(|side| usize::from(side % 12) + 1).collect();
+    let typesize = [1, 2, 4, 8, 300][usize::from(way[5] % 5)];
+    let Ok(shape) = BlockShape::new(&dims) else { panic!("a shape was refused") };
+    let pick = |choice: u8| [0, 1, 2, 32, 33, 32][usize::from(choice % 6)];
+    let options = EncodeOptions {
+        codec: if way[6] & 1 == 0 { 5 } else { NDLZ },
+        codec_meta: if way[6] & 2 == 0 { 4 } else { 8 },
+        clevel: 1 + way[7] % 9,
+        typesize,
+        blocksize: shape.items() * typesize,
+        splitmode: 1 + way[8] % 4,
+        filters: [pick(way[9]), pick(way[10]), pick(way[11]), 0, 0, 0],
+        filters_meta: [way[12] % 6, way[13] % 6, way[14] % 6, 0, 0, 0].map(|meta| meta + u8::from(way[15] > 99)),
+        blosc1: false,
+        shape: Some(shape),
+        use_dict: false,
+        nthreads: 1,
+    };
+    let Ok(params) = EncodeParams::new(options, None) else { return };
+    let mut content = content.to_vec();
+    let whole =
+        content.len().next_multiple_of(options.blocksize).min(LARGEST_WHOLE / options.blocksize * options.blocksize);
+    content.resize(whole, 0);
+    let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
+    let Ok(length) = encode::encode(&content, &params, None, &mut chunk) else { panic!("whole blocks were refused") };
+    chunk.truncate(length);
+    let plain = read_shaped(&chunk, content.len(), shape, typesize);
+    assert!(plain.is_some(), "what was written cannot be read");
+    assert!(options.filters.contains(&33) || plain == Some(content), "other bytes came back");
+    let Ok(header) = lazy::describe(Source::Bytes(&chunk)) else { panic!("no header") };
+    if let Ok(other) = BlockShape::new(&[&dims[..], &[2]].concat()) {
+        drop(read_shaped(&chunk, header.nbytes as usize, other, typesize));
+    }
+    let at = usize::from(u16::from_le_bytes([way[14], way[15]])) % length;
+    chunk[at] ^= way[13] | 1;
+    if let Ok(header) = lazy::describe(Source::Bytes(&chunk))
+        && header.nbytes as usize <= LARGEST_WHOLE
+    {
+        drop(read_shaped(&chunk, header.nbytes as usize, shape, typesize));
     }
 }
 
@@ -221,6 +306,7 @@ mod tests {
             filters: [0, 0, 0, 0, 0, 1],
             filters_meta: [0; 6],
             blosc1: false,
+            shape: None,
             use_dict: false,
             nthreads: 1,
         };
@@ -270,6 +356,8 @@ mod tests {
             chunk_decode(&data);
             header(&data);
             blosclz(&data);
+            ndlz(&data);
+            shaped(&data);
             seals(&data);
         }
 
@@ -305,6 +393,8 @@ mod tests {
             }
             roundtrip(&data);
             blosclz(&data);
+            ndlz(&data);
+            shaped(&data);
         }
     }
 }

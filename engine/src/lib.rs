@@ -23,6 +23,7 @@ pub mod params;
 pub mod pool;
 pub mod read;
 pub mod seal;
+pub mod shape;
 pub mod source;
 pub mod user;
 

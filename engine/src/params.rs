@@ -2,10 +2,11 @@
 //!
 //! Source: docs/format/chunk.md, sections "Blocks and streams" and "Block size".
 
-use crate::codecs::{self, Codec};
+use crate::codecs::{self, Codec, ndlz};
 use crate::error::{Error, Result};
 use crate::filters::{self, BitshuffleRule, Pipeline};
 use crate::header::{MAX_BLOCKSIZE, MAX_TYPESIZE};
+use crate::shape::BlockShape;
 use crate::user::User;
 
 /// When blocks are split into one stream for each byte of an item.
@@ -49,6 +50,8 @@ pub struct EncodeOptions {
     pub filters: [u8; 6],
     /// Filter parameters.
     pub filters_meta: [u8; 6],
+    /// The shape of the container's blocks, where it is one of arrays.
+    pub shape: Option<BlockShape>,
     /// Whether to train and use a dictionary.
     pub use_dict: bool,
     /// Write a chunk of Blosc1: a short header, no special values, at most one (bit)shuffle in the last slot.
@@ -61,6 +64,7 @@ pub struct EncodeOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compressor {
     BuiltIn(Codec),
+    NdLz(ndlz::Plan),
     User,
 }
 
@@ -103,6 +107,8 @@ impl EncodeParams {
         };
         let compressor = if user.is_some_and(|user| user.has_codec(options.codec)) {
             Compressor::User
+        } else if options.codec == codecs::NDLZ {
+            Compressor::NdLz(ndlz::Plan::new(options.codec_meta, options.shape)?)
         } else {
             Compressor::BuiltIn(Codec::from_id(options.codec)?)
         };
@@ -124,10 +130,39 @@ impl EncodeParams {
             options.filters_meta,
             typesize.into(),
             Some(options.typesize),
+            options.shape,
             rule,
             user.map(User::filters),
         )?;
-        Ok(Self { options, compressor, splitmode, pipeline })
+        let params = Self { options, compressor, splitmode, pipeline };
+        params.check_shape()?;
+        Ok(params)
+    }
+
+    /// The shape of blocks, where a codec or filter goes by it.
+    pub(crate) fn shape_in_use(&self) -> Option<BlockShape> {
+        let by_shape = matches!(self.compressor, Compressor::NdLz(_)) || self.pipeline.needs_shape();
+        self.options.shape.filter(|_| by_shape)
+    }
+
+    /// Check that blocks have the shape, where a codec or filter goes by it.
+    fn check_shape(&self) -> Result<()> {
+        let options = &self.options;
+        let plan = if let Compressor::NdLz(plan) = self.compressor { Some(plan) } else { None };
+        let Some(shape) = self.shape_in_use() else { return Ok(()) };
+        let nbytes = shape.items().saturating_mul(options.typesize);
+        if options.blocksize != nbytes {
+            let expected = format!("{nbytes}, blocks of shape {shape} with items of {} bytes", options.typesize);
+            let found = i64::try_from(options.blocksize).unwrap_or(i64::MAX);
+            return Err(Error::Argument { name: "blocksize", expected: expected.into(), found });
+        }
+        if let Some(plan) = plan
+            && nbytes / self.nstreams(nbytes) != plan.nbytes()
+        {
+            let expected = "1, or shuffled and split into streams of one byte of each item, with ndlz";
+            return Err(argument("typesize", expected, options.typesize));
+        }
+        Ok(())
     }
 
     /// Whether blocks of `blocksize` bytes with items of `typesize` are split.
@@ -135,6 +170,10 @@ impl EncodeParams {
         match self.splitmode {
             SplitMode::Always => true,
             SplitMode::Never => false,
+            // A stream has to be an array of bytes.
+            SplitMode::Auto | SplitMode::ForwardCompat if matches!(self.compressor, Compressor::NdLz(_)) => {
+                typesize > 1 && self.options.filters.contains(&filters::SHUFFLE)
+            }
             SplitMode::Auto | SplitMode::ForwardCompat => {
                 let codec = match self.compressor {
                     Compressor::BuiltIn(Codec::BloscLz | Codec::Lz4) => true,
@@ -199,7 +238,7 @@ impl EncodeParams {
 
 /// What the short header of Blosc1 cannot say is refused.
 fn check_blosc1(options: &EncodeOptions, compressor: Compressor) -> Result<()> {
-    if compressor == Compressor::User {
+    if !matches!(compressor, Compressor::BuiltIn(_)) {
         return Err(argument("codec", "a codec of Blosc1 (0, 1, 2, 4 or 5)", options.codec.into()));
     }
     if options.use_dict {

@@ -13,6 +13,7 @@ use crate::chunk::{Chunk, Worker, resize};
 use crate::error::{Error, Result};
 use crate::header::Body;
 use crate::pool;
+use crate::shape::BlockShape;
 use crate::source::{MOST_OPEN, Place, Source};
 use crate::user::User;
 
@@ -52,6 +53,8 @@ pub struct ReadOptions<'u> {
     pub nthreads: usize,
     /// The container's item size in bytes, where known.
     pub itemsize: Option<usize>,
+    /// The shape of the container's blocks, where it is one of arrays.
+    pub shape: Option<BlockShape>,
     /// Codecs and filters that are not built in; they run on one thread.
     pub user: Option<&'u dyn User>,
 }
@@ -140,7 +143,7 @@ fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
 
 /// Open a request's chunk and hold its length against the expectation and the range.
 fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<'_>) -> Result<Chunk<'a>> {
-    let chunk = Chunk::open(source, options.itemsize, options.user)?;
+    let chunk = Chunk::open(source, options.itemsize, options.shape, options.user)?;
     let nbytes = u64::from(chunk.header.nbytes);
     if let Some(expected) = request.nbytes {
         expect_nbytes(&chunk, expected)?;
@@ -263,7 +266,7 @@ fn read_piece(
 ///
 /// [`Error::Field`] for a chunk without them; otherwise as [`read`].
 pub fn read_vlblocks(source: Source<'_>, options: ReadOptions<'_>) -> Result<Vec<Vec<u8>>> {
-    let chunk = Chunk::open(source, options.itemsize, options.user)?;
+    let chunk = Chunk::open(source, options.itemsize, options.shape, options.user)?;
     if chunk.header.body() != Body::VlBlocks {
         return Err(Error::Field {
             field: "blosc2_flags2",

@@ -265,8 +265,10 @@ fn check_large(source: Source<'_>, length: u64) -> Result<Status> {
     }
 }
 
+mod proof;
 mod run;
 
+pub use proof::{Record, proven_trailer};
 pub use run::check_run;
 
 #[cfg(test)]

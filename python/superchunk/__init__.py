@@ -18,6 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
+from superchunk._chunkmap import MapCell, chunk_map
 from superchunk._cpu import print_versions
 from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
@@ -40,6 +41,13 @@ from superchunk.arrays.packed import (
     unpack_array,
     unpack_array2,
     unpack_tensor,
+)
+from superchunk.arrays.partitions import (
+    PartitionReport,
+    are_partitions_aligned,
+    are_partitions_behaved,
+    compute_chunks_blocks,
+    explain_partition,
 )
 from superchunk.arrays.touched import get_slice_nchunks
 from superchunk.core import (
@@ -139,12 +147,14 @@ __all__ = [
     "Filter",
     "FormatError",
     "LockedError",
+    "MapCell",
     "Meta",
     "MetalayerError",
     "MetalayerKeyError",
     "MetalayerValueError",
     "NewerFormatError",
     "PartReport",
+    "PartitionReport",
     "ReadOnlyError",
     "RepairReport",
     "RepairedChunk",
@@ -162,18 +172,23 @@ __all__ = [
     "VerifyReport",
     "VlMeta",
     "__version__",
+    "are_partitions_aligned",
+    "are_partitions_behaved",
     "blosclib_version",
+    "chunk_map",
     "clib_info",
     "compress",
     "compress2",
     "compress_blosc1",
     "compressor_list",
+    "compute_chunks_blocks",
     "cparams_dflts",
     "cpu_info",
     "decompress",
     "decompress2",
     "detect_number_of_cores",
     "dparams_dflts",
+    "explain_partition",
     "free_resources",
     "from_cframe",
     "get_blocksize",

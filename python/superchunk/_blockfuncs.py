@@ -16,12 +16,15 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._plan import chunk_start, chunks_of
+from superchunk._shaped import read_shaped
 
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Sequence
 
     from numpy.typing import DTypeLike, NDArray
 
+    from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["BlockFunction", "Operands", "postfilter_funcs", "prefilter_funcs", "read_filtered"]
@@ -109,7 +112,7 @@ def read_filtered(
     *,
     nthreads: int,
     typesize: int,
-    hooks: _engine.Hooks | None,
+    owner: weakref.ref[SChunk],
 ) -> bytes:
     """Return bytes ``start:stop`` of a container after a postfilter.
 
@@ -128,7 +131,7 @@ def read_filtered(
         last = min(high + -high % blocksize, nbytes)
         plain = np.empty(last - first, dtype=np.uint8)
         request = (source, nbytes, first, last, 0)
-        _engine.read([request], plain.data, nthreads=nthreads, itemsize=typesize, hooks=hooks)
+        read_shaped(store.meta, owner, [request], plain.data, nthreads=nthreads, itemsize=typesize)
         done = function.apply(plain, blocksize, (base + first) // typesize)
         parts.append(done[low - first : high - first].tobytes())
     return b"".join(parts)

@@ -17,6 +17,7 @@ from superchunk._buffers import byte_view, check_buffersize, writable_view
 from superchunk._checking import check_source
 from superchunk._handle import of_one_state
 from superchunk._plan import chunk_start
+from superchunk._shaped import read_shaped
 from superchunk._special import special_item
 from superchunk._user import hooks_for
 from superchunk._writing import Encoder, insert_groups
@@ -420,13 +421,8 @@ class ChunkCalls:
         if self._postfilter is not None:
             start = chunk_start(store, number)
             return self._filtered(store, start, start + nbytes, out)
-        return _engine.read(
-            [(source, nbytes, 0, nbytes, 0)],
-            out,
-            nthreads=self._nthreads,
-            itemsize=self._typesize,
-            hooks=hooks_for(self._user),
-        )
+        request = (source, nbytes, 0, nbytes, 0)
+        return read_shaped(store.meta, self._user, [request], out, nthreads=self._nthreads, itemsize=self._typesize)
 
     def _filtered(self, store: ChunkStore, start: int, stop: int, out: memoryview | None) -> bytes | None:
         """Read bytes ``start:stop`` through the postfilter."""
@@ -440,7 +436,7 @@ class ChunkCalls:
             stop,
             nthreads=self._nthreads,
             typesize=self._typesize,
-            hooks=hooks_for(self._user),
+            owner=self._user,
         )
         if out is None:
             return done

@@ -8,7 +8,10 @@ Source: docs/format/filters.md; docs/format/cframe.md, "Header".
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from superchunk import _engine
+from superchunk._shaped import check_shaped, is_shaped
 from superchunk.exceptions import UnsupportedError
 from superchunk.params import (
     MAX_BLOCKSIZE,
@@ -22,6 +25,9 @@ from superchunk.params import (
     number_of,
 )
 from superchunk.storage.base import FrameSettings
+
+if TYPE_CHECKING:
+    from superchunk.frame.b2nd import ArrayLayout
 
 __all__ = ["cparams_of", "encode_params", "pipeline", "settings_of"]
 
@@ -45,8 +51,13 @@ def pipeline(cparams: CParams) -> tuple[bytes, bytes]:
     return bytes(filters), bytes(metas)
 
 
-def encode_params(cparams: CParams, hooks: _engine.Hooks | None = None) -> _engine.EncodeParams:
+def encode_params(
+    cparams: CParams, hooks: _engine.Hooks | None = None, layout: ArrayLayout | None = None
+) -> _engine.EncodeParams:
     """Return `cparams` as the engine takes them.
+
+    With `layout` blocks are those of an array. Codecs and filters that go by their shape
+    need it; where one is used and no block size is given, it is that of the layout.
 
     Raises
     ------
@@ -61,18 +72,24 @@ def encode_params(cparams: CParams, hooks: _engine.Hooks | None = None) -> _engi
         name = tuner.name if isinstance(tuner, Tuner) else "unknown"
         raise UnsupportedError("tuner", number_of(tuner), name)
     filters, metas = pipeline(cparams)
+    codec, blocksize = number_of(cparams.codec), cparams.blocksize
+    if is_shaped(codec, filters):
+        check_shaped(codec, filters, layout, cparams.typesize)
+        if layout is not None:
+            blocksize = blocksize or layout.block_items * cparams.typesize
     return _engine.EncodeParams(
-        codec=number_of(cparams.codec),
+        codec=codec,
         codec_meta=cparams.codec_meta & 0xFF,
         clevel=cparams.clevel,
         typesize=cparams.typesize,
-        blocksize=cparams.blocksize,
+        blocksize=blocksize,
         splitmode=number_of(cparams.splitmode),
         filters=filters,
         filters_meta=metas,
         use_dict=cparams.use_dict,
         nthreads=cparams.nthreads,
         hooks=hooks,
+        blockshape=None if layout is None else layout.blocks,
     )
 
 

@@ -59,7 +59,8 @@ class ChunkInfo:
 class EncodeParams:
     """How to compress, checked once. Immutable.
 
-    With `blosc1` chunks are those of Blosc1, with a header of 16 bytes.
+    With `blosc1` chunks are those of Blosc1, with a header of 16 bytes. `blockshape`, items along
+    each dimension, is what NDCELL, NDMEAN and NDLZ go by; `blocksize` must then be its bytes.
 
     Raises ValueError naming the argument and its range, and UnsupportedError for
     a codec or filter that is not built in.
@@ -80,6 +81,7 @@ class EncodeParams:
         blosc1: bool = False,
         nthreads: int = 1,
         hooks: Hooks | None = None,
+        blockshape: Sequence[int] | None = None,
     ) -> EncodeParams: ...
     def blocksize_for(self, nbytes: int) -> int:
         """Return the block size, in bytes, that a chunk of `nbytes` gets."""
@@ -197,16 +199,25 @@ def read(
     nthreads: int = 1,
     itemsize: int = 0,
     hooks: Hooks | None = None,
+    blockshape: Sequence[int] | None = None,
 ) -> bytes | None:
     """Decode pieces of many chunks into one destination, blocks spread over threads.
 
     With `dst` (writable, C-contiguous) fill it and return None; else return new
     bytes that end where the last request does. Only the blocks that a request meets
-    are decoded. `itemsize` is the container's item size in bytes, 0 if unknown.
+    are decoded. `itemsize` is the container's item size in bytes, 0 if unknown; `blockshape` the
+    shape of its blocks, which chunks with NDCELL or NDMEAN need (UnsupportedError).
     Bytes of the destination that no request names stay as they are (zero in new bytes).
     """
 
-def decompress(source: Source, *, nthreads: int = 1, itemsize: int = 0, hooks: Hooks | None = None) -> bytes:
+def decompress(
+    source: Source,
+    *,
+    nthreads: int = 1,
+    itemsize: int = 0,
+    hooks: Hooks | None = None,
+    blockshape: Sequence[int] | None = None,
+) -> bytes:
     """Return the whole content of one chunk."""
 
 def read_vlblocks(source: Source, *, nthreads: int = 1, itemsize: int = 0, hooks: Hooks | None = None) -> list[bytes]:
@@ -230,6 +241,16 @@ def hash128(parts: Sequence[Source]) -> bytes:
     Parts are those of `hash64`.
     """
 
+def proven_trailer(
+    plain: bytes, record: tuple[bytes, int, int, bool], mask: bytes, index_chunk: Source | None
+) -> bytes:
+    """Return a trailer with a commit record and its fingerprint (docs/format/integrity.md).
+
+    `plain` is the trailer without record, of fingerprint type 3; `record` is the frame's header,
+    settled, sealed_from and pending. The fingerprint covers the bits of the header that `mask` has, of the
+    same length, and the index chunk: exactly that, or None without data.
+    """
+
 def check_seals(sources: Sequence[Source], nthreads: int = 1) -> list[tuple[int, int]]:
     """Compare chunks with the seals behind them: ``(status, cbytes)`` of each.
 
@@ -250,11 +271,19 @@ def check_run(fd: int, base: int, entries: Buffer, room: int, nthreads: int = 1)
     format. Many small chunks come with one read. Takes 256 KB for each thread.
     """
 
-def probe_changed(fd: int, at: int, probe: bytes, folder: tuple[int, str] | None = None) -> bool:
-    """Return whether the bytes at `at` are others than `probe`, or the open file has lost its name.
+@final
+class Watch:
+    """Whether somebody changes an open file, asked at each access and so with little to do.
 
-    Its name is any at all, or with `folder`, an open directory and a name, that one.
+    Watched are the bytes `probe` at byte `at` of `fd`, and that the file keeps a name: any at all, or
+    with `name`, an open directory and a name there, that one.
     """
+
+    probe: bytes
+
+    def __new__(cls, fd: int, at: int, probe: bytes, name: tuple[int, str] | None = None) -> Watch: ...
+    def changed(self) -> bool:
+        """Return whether other bytes stand there, or the file has lost its name."""
 
 def sync_filesystem(fd: int) -> None:
     """Have everything on the disk that was written to the file system of `fd`.

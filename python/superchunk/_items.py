@@ -8,13 +8,12 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from superchunk import _engine
 from superchunk._buffers import byte_view, writable_view
 from superchunk._checking import check_requests
 from superchunk._chunks import ChunkCalls
 from superchunk._handle import of_one_state
 from superchunk._plan import chunk_start, chunks_of, plan_read
-from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
+from superchunk._shaped import read_shaped
 from superchunk._writing import overwrite
 
 if TYPE_CHECKING:
@@ -45,13 +44,7 @@ class ItemCalls(ChunkCalls):
         requests = plan_read(store, start, stop)
         if self._handle.verify is not None:
             check_requests(self._handle, chunks_of(store, start, stop)[0], requests)
-        return _engine.read(
-            requests,
-            out,
-            nthreads=self._nthreads,
-            itemsize=self._typesize,
-            hooks=hooks_for(self._user) if ucodecs_registry or ufilters_registry else None,
-        )
+        return read_shaped(store.meta, self._user, requests, out, nthreads=self._nthreads, itemsize=self._typesize)
 
     @of_one_state
     def __getitem__(self, key: SupportsIndex | slice) -> bytes:

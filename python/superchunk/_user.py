@@ -17,7 +17,7 @@ from superchunk.params import GLOBAL_REGISTERED_CODECS_STOP, USER_REGISTERED_COD
 
 if TYPE_CHECKING:
     import weakref
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -135,12 +135,15 @@ def _wrap(function: UserFunction, owner: weakref.ref[SChunk]) -> Callable[[memor
     return call
 
 
-def hooks_for(owner: weakref.ref[SChunk]) -> _engine.Hooks | None:
-    """Return what is registered, bound to one SChunk; None when nothing is."""
-    if not ucodecs_registry and not ufilters_registry:
+def hooks_for(
+    owner: weakref.ref[SChunk], more: Mapping[int, tuple[Callable[..., int], Callable[..., int]]] | None = None
+) -> _engine.Hooks | None:
+    """Return what is registered, bound to one SChunk, and `more` codecs; None when there is nothing."""
+    if not ucodecs_registry and not ufilters_registry and not more:
         return None
     return _engine.Hooks(
-        {i: (_wrap(encode, owner), _wrap(decode, owner)) for i, (_, encode, decode) in ucodecs_registry.items()},
+        {i: (_wrap(encode, owner), _wrap(decode, owner)) for i, (_, encode, decode) in ucodecs_registry.items()}
+        | dict(more or {}),
         {i: (_wrap(forward, owner), _wrap(back, owner)) for i, (forward, back) in ufilters_registry.items()},
     )
 

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Final
 from superchunk import _engine
 from superchunk._encoding import cparams_of, encode_params, settings_of
 from superchunk._plan import chunks_of
+from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, read_shaped, zfp_hooks
 from superchunk._user import check_available, hooks_for
 from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
 
 if TYPE_CHECKING:
     import weakref
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from superchunk._blockfuncs import BlockFunction
+    from superchunk.frame.b2nd import ArrayLayout
     from superchunk.params import CParams
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
@@ -56,6 +58,8 @@ class Encoder:
         The parameters; here with six filters and metas from 0 to 255.
     owner
         Whom user codecs and filters are told about.
+    meta
+        The fixed metalayers of a container that is not there yet; None: the owner's.
 
     Raises
     ------
@@ -64,9 +68,10 @@ class Encoder:
 
     """
 
-    __slots__ = ("_owner", "_params", "cparams", "prefilter")
+    __slots__ = ("_meta", "_owner", "_params", "cparams", "prefilter")
 
-    def __init__(self, cparams: CParams, owner: weakref.ref[SChunk]) -> None:
+    def __init__(self, cparams: CParams, owner: weakref.ref[SChunk], meta: Mapping[str, bytes] | None = None) -> None:
+        self._meta = meta
         self.cparams = replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)
         self.prefilter: BlockFunction | None = None
         self._owner = owner
@@ -81,12 +86,30 @@ class Encoder:
     def params(self) -> _engine.EncodeParams:
         """The parameters as the engine takes them, checked at the first use."""
         if self._params is None:
-            cparams = self.cparams
-            users = check_available(
-                number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters), cparams.nthreads
-            )
-            self._params = encode_params(cparams, self.hooks if users else None)
+            self._params = self.params_of(self.cparams)
         return self._params
+
+    def params_of(self, cparams: CParams) -> _engine.EncodeParams:
+        """Return other parameters as the engine takes them, for chunks of the same container."""
+        codec, filters = number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters)
+        hooks = self.hooks if check_available(codec, filters, cparams.nthreads) else None
+        layout = self._layout() if is_shaped(codec, filters) else None
+        if layout is not None and codec in ZFP_IDS:
+            hooks = zfp_hooks(self._owner, layout, cparams.typesize)
+        return encode_params(cparams, hooks, layout)
+
+    def _layout(self) -> ArrayLayout | None:
+        """Return the array layer of the container."""
+        if self._meta is not None:
+            return layout_of(self._meta)
+        owner = self._owner()
+        return None if owner is None else layout_of(owner._handle.opened().meta)  # noqa: SLF001  (of one package)
+
+    def read(self, store: ChunkStore, request: _engine.Request, out: memoryview) -> None:
+        """Decode a piece of a chunk of the container into `out`."""
+        cparams = self.cparams
+        nthreads = 1 if self.hooks else cparams.nthreads
+        read_shaped(store.meta, self._owner, [request], out, nthreads=nthreads, itemsize=cparams.typesize)
 
     def check(self) -> None:
         """Raise now what the first use would raise: ValueError or UnsupportedError."""
@@ -201,8 +224,6 @@ def _patched(
     store.check(nchunk)  # what stays of it is sealed anew
     content = memoryview(bytearray(max(old, low + piece.nbytes)))
     request = (store.source(nchunk), old, 0, old, 0)
-    cparams, hooks = encoder.cparams, encoder.hooks
-    nthreads = 1 if hooks else cparams.nthreads
-    _engine.read([request], content, nthreads=nthreads, itemsize=cparams.typesize, hooks=hooks)
+    encoder.read(store, request, content)
     content[low : low + piece.nbytes] = encoder.filtered(piece, base + low)
     return content

@@ -140,11 +140,13 @@ class UnsupportedError(SuperchunkError, NotImplementedError, ValueError):
         Its id.
     name
         Its registered name, or ``"unknown"``.
+    reason
+        What is missing.
 
     """
 
-    def __init__(self, what: str, ident: int, name: str) -> None:
-        super().__init__(f"{what} {ident} ({name}) is not available")
+    def __init__(self, what: str, ident: int, name: str, reason: str = "is not available") -> None:
+        super().__init__(f"{what} {ident} ({name}) {reason}")
         self.what = what
         self.ident = ident
         self.name = name

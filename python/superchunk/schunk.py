@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from superchunk import _engine
 from superchunk._buffers import byte_view
+from superchunk._card import schunk_card
 from superchunk._chunks import ChunkInfo, chunk_bytes
 from superchunk._encoding import cparams_of, settings_of
 from superchunk._info import InfoReport, ratio, size
@@ -36,6 +37,7 @@ from superchunk._opening import (
     is_array,
     open_handle,
 )
+from superchunk._shaped import read_shaped
 from superchunk._user import check_available, hooks_for
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
 from superchunk.exceptions import ArgumentError
@@ -173,7 +175,7 @@ class SChunk(LifeCalls):
         step = _chunksize(chunksize, view, compress.typesize)
         layers = pack_meta(place.meta)
         _check_usable(compress, decompress)
-        Encoder(compress, weakref.ref(self)).check()
+        Encoder(compress, weakref.ref(self), layers).check()
         filled = bool(values) or (view is not None and view.nbytes > 0)
         handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
         self._attach(handle, compress, decompress)
@@ -426,6 +428,10 @@ class SChunk(LifeCalls):
             ("dparams", self.dparams),
         ]
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: sizes, codec, and how well the chunks are compressed."""
+        return schunk_card(self)
+
     # Copies.
 
     def copy(
@@ -524,7 +530,9 @@ class SChunk(LifeCalls):
             else:
                 request = (source, info.nbytes, 0, info.nbytes, 0)
                 content = memoryview(bytearray(info.nbytes))
-                _engine.read([request], content, nthreads=self._nthreads, itemsize=self._typesize, hooks=hooks)
+                read_shaped(
+                    store.meta, self._user, [request], content, nthreads=self._nthreads, itemsize=self._typesize
+                )
                 yield encoder.chunk_of_filled(content)
             if progress is not None:
                 progress(number + 1, store.nchunks)

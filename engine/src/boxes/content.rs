@@ -33,7 +33,7 @@ pub(super) struct Content<'a> {
 impl<'a> Content<'a> {
     /// Open the chunk at `source`.
     pub(super) fn open(source: Source<'a>, geometry: &Geometry, options: ReadOptions<'a>) -> Result<Self> {
-        let chunk = Chunk::open(source, Some(geometry.itemsize()), options.user)?;
+        let chunk = Chunk::open(source, Some(geometry.itemsize()), geometry.shape(), options.user)?;
         expect_nbytes(&chunk, geometry.chunk_nbytes() as u64)?;
         let how = match chunk.header.body() {
             Body::Blocks if chunk.blocksize == geometry.block_nbytes() => How::Blocks,

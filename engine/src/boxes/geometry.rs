@@ -2,9 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::header::{MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_TYPESIZE};
-
-/// Most dimensions of an array.
-pub const MAX_DIMS: usize = 16;
+use crate::shape::BlockShape;
+pub use crate::shape::MAX_DIMS;
 
 /// Most items of a chunk in one dimension: the format has 32 bits for it, signed.
 const MAX_EXTENT: usize = 0x7FFF_FFFF;
@@ -25,6 +24,8 @@ pub struct Geometry {
     strides: [usize; MAX_DIMS],
     block_nbytes: usize,
     chunk_nbytes: usize,
+    /// The blocks, for codecs and filters that go by them; none in an array without items.
+    shape: Option<BlockShape>,
 }
 
 fn argument(name: &'static str, expected: String, found: i64) -> Error {
@@ -85,7 +86,8 @@ impl Geometry {
         if empty {
             (block_nbytes, chunk_nbytes) = (0, 0);
         }
-        Ok(Self { ndim, itemsize, chunks, blocks, grid, strides, block_nbytes, chunk_nbytes })
+        let shape = if empty { None } else { Some(BlockShape::new(&blocks[..ndim])?) };
+        Ok(Self { ndim, itemsize, chunks, blocks, grid, strides, block_nbytes, chunk_nbytes, shape })
     }
 
     /// Dimensions.
@@ -122,6 +124,11 @@ impl Geometry {
     #[must_use]
     pub fn blocks(&self) -> &[usize] {
         &self.blocks[..self.ndim]
+    }
+
+    /// The same, for codecs and filters that go by it; None in an array without items.
+    pub(super) fn shape(&self) -> Option<BlockShape> {
+        self.shape
     }
 
     /// Blocks of a chunk in each dimension.

@@ -50,6 +50,12 @@ pub fn pack(
         let expected = format!("{}, the block size of the geometry", geometry.block_nbytes()).into();
         return Err(Error::Argument { name: "blocksize", expected, found: signed(blocksize) });
     }
+    if let Some(shape) = params.shape_in_use()
+        && geometry.shape() != Some(shape)
+    {
+        let expected = format!("{:?}, the blocks of the geometry, not {shape}", geometry.blocks());
+        return Err(Error::Argument { name: "blockshape", expected: expected.into(), found: signed(geometry.ndim()) });
+    }
     if let Some(run) = source.run() {
         return encode::encode(run, params, user, out);
     }

@@ -19,6 +19,7 @@ fn options(codec: Codec, typesize: usize, blocksize: usize, filters: [u8; 6]) ->
         splitmode: 3,
         filters,
         filters_meta: [0; 6],
+        shape: None,
         use_dict: false,
         blosc1: false,
         nthreads: 1,
@@ -110,7 +111,7 @@ impl Model {
         let met = if counts == 0 { Vec::new() } else { self.met(&positions) };
         let places: Vec<Place<'_>> = met.iter().map(|&n| Source::Bytes(&chunks[n]).into()).collect();
         let mut dst = vec![0xA5; counts * self.geometry.itemsize()];
-        let options = ReadOptions { nthreads, itemsize: Some(self.geometry.itemsize()), user: None };
+        let options = ReadOptions { nthreads, itemsize: Some(self.geometry.itemsize()), shape: None, user: None };
         read_box(&self.geometry, picks, &places, &mut dst, options)?;
         Ok(dst)
     }
@@ -225,7 +226,7 @@ proptest! {
             .collect();
         for nthreads in [1, 2, 5] {
             let mut dst = vec![0xA5; expected.len()];
-            let options = ReadOptions { nthreads, itemsize: Some(itemsize), user: None };
+            let options = ReadOptions { nthreads, itemsize: Some(itemsize), shape: None, user: None };
             read_points(&model.geometry, &places, &nsources, &positions, &mut dst, options).unwrap();
             prop_assert_eq!(&dst, &expected);
         }

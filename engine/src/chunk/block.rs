@@ -8,7 +8,7 @@
 use super::streams::{Stream, Streams};
 use super::worker::{Worker, resize};
 use super::{Chunk, NOT_OPENED};
-use crate::codecs::{CodecFormat, Decoder};
+use crate::codecs::{CodecFormat, Decoder, ndlz};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::header::{Body, Special};
@@ -153,9 +153,11 @@ impl Chunk<'_> {
         user: Option<&dyn User>,
     ) -> Result<()> {
         match (self.format, user) {
-            (Some(CodecFormat::Registered), Some(user)) => {
+            (Some(CodecFormat::Registered), Some(user)) if user.has_codec(self.header.udcodec) => {
                 user.decode(self.header.udcodec, self.header.codec_meta, bytes, out)
             }
+            (Some(CodecFormat::Registered), _) => ndlz::decode(self.header.codec_meta, bytes, out)
+                .map_err(|reason| Error::Stream { codec: "ndlz", nblock: nblock as u64, at, reason }),
             (Some(format), _) => decoder
                 .decode(format, bytes, out, self.dict.as_ref())
                 .map_err(|reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason }),

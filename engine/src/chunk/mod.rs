@@ -22,10 +22,11 @@ mod worker;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use crate::codecs::{CodecFormat, DecodeDict};
+use crate::codecs::{self, CodecFormat, DecodeDict};
 use crate::error::{Error, Result};
 use crate::filters::{BitshuffleRule, Pipeline};
 use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header, Special};
+use crate::shape::BlockShape;
 use crate::source::Source;
 use crate::user::User;
 
@@ -69,23 +70,34 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Open the chunk at `source`. `itemsize` is the container's item size in bytes, where known;
-    /// `user` supplies codecs and filters that are not built in.
+    /// Open the chunk at `source`. `itemsize` is the container's item size in bytes and `shape` the shape of its
+    /// blocks, where known; `user` supplies codecs and filters that are not built in.
     ///
     /// # Errors
     ///
     /// Whatever is wrong with header, block table or dictionary; codecs and filters that are not
-    /// built in; a failing read.
-    pub fn open(source: Source<'a>, itemsize: Option<usize>, user: Option<&dyn User>) -> Result<Self> {
-        Self::open_for(source, itemsize, user, true)
+    /// built in, or that need a shape; a failing read.
+    pub fn open(
+        source: Source<'a>,
+        itemsize: Option<usize>,
+        shape: Option<BlockShape>,
+        user: Option<&dyn User>,
+    ) -> Result<Self> {
+        Self::open_for(source, itemsize, shape, user, true)
     }
 
     /// Open a chunk to look at its table only: its codec and filters need not be available.
     pub(crate) fn open_table_of(source: Source<'a>) -> Result<Self> {
-        Self::open_for(source, None, None, false)
+        Self::open_for(source, None, None, None, false)
     }
 
-    fn open_for(source: Source<'a>, itemsize: Option<usize>, user: Option<&dyn User>, decode: bool) -> Result<Self> {
+    fn open_for(
+        source: Source<'a>,
+        itemsize: Option<usize>,
+        shape: Option<BlockShape>,
+        user: Option<&dyn User>,
+        decode: bool,
+    ) -> Result<Self> {
         let (header, mut bytes) = first_bytes(source)?;
         let cbytes = header.cbytes as usize;
         let body = header.body();
@@ -120,15 +132,14 @@ impl<'a> Chunk<'a> {
             chunk.open_table(itemsize)?;
             return Ok(chunk);
         }
-        chunk.format = Some(chunk.open_format(user)?);
+        chunk.format = Some(chunk.open_format(shape, user)?);
         let rule = if header.version == 2 { BitshuffleRule::Version2 } else { BitshuffleRule::Current };
         if header.instrumented() {
-            chunk.pipeline = Some(Pipeline::for_reading([0; 6], [0; 6], 1, None, rule, None)?);
+            chunk.pipeline = Some(Pipeline::for_reading([0; 6], [0; 6], 1, None, None, rule, None)?);
         } else {
             let filters = user.map(User::filters);
-            let typesize = header.typesize.into();
-            chunk.pipeline =
-                Some(Pipeline::for_reading(header.filters, header.filters_meta, typesize, itemsize, rule, filters)?);
+            let (ids, metas, typesize) = (header.filters, header.filters_meta, header.typesize.into());
+            chunk.pipeline = Some(Pipeline::for_reading(ids, metas, typesize, itemsize, shape, rule, filters)?);
         }
         chunk.open_table(itemsize)?;
         chunk.open_streams()?;
@@ -152,12 +163,16 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    fn open_format(&self, user: Option<&dyn User>) -> Result<CodecFormat> {
+    fn open_format(&self, shape: Option<BlockShape>, user: Option<&dyn User>) -> Result<CodecFormat> {
         if self.header.format_number() == 6
             && user.is_some_and(|user| user.has_codec(self.header.udcodec))
             && self.header.is_extended()
         {
             return Ok(CodecFormat::Registered);
+        }
+        let (id, name) = (self.header.udcodec, codecs::name_of_id(self.header.udcodec));
+        if shape.is_none() && self.header.format_number() == 6 && codecs::ZFP.contains(&id) {
+            return Err(Error::NeedsShape { what: "codec", id, name, field: "udcodec", at: 22 });
         }
         self.header.format()
     }

@@ -13,9 +13,10 @@
 //!
 //! Source: docs/format/chunk.md, section "Partial reads".
 
-use super::streams::{Stream, Streams, max_expansion};
+use super::streams::{Stream, Streams};
 use super::worker::{Worker, resize};
 use super::{Chunk, NOT_OPENED, UNEARNED};
+use crate::codecs::CodecFormat;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::user::User;
@@ -45,7 +46,8 @@ impl Chunk<'_> {
         let pipeline = self.pipeline()?;
         let large = dst.len() > len / 2 && len <= UNEARNED;
         let nstreams = self.nstreams_of(nblock);
-        let built_in = user.is_none() && self.dict.is_none() && !self.header.vlblocks();
+        let registered = self.format == Some(CodecFormat::Registered);
+        let built_in = user.is_none() && !registered && self.dict.is_none() && !self.header.vlblocks();
         if built_in && !large {
             if pipeline.backward_is_identity() {
                 return self.decode_plain_part(nblock, from, dst, worker);
@@ -98,7 +100,7 @@ impl Chunk<'_> {
             Stream::Coded(bytes) => {
                 let format = self.format.ok_or(NOT_OPENED)?;
                 let fail = |reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason };
-                if length > UNEARNED && length / max_expansion(format) > bytes.len() {
+                if length > UNEARNED && length / self.max_expansion(format) > bytes.len() {
                     return Err(fail("too short for the length it claims"));
                 }
                 let Worker { decoder, block, scratch, .. } = worker;
@@ -170,7 +172,9 @@ impl Chunk<'_> {
             let more = match placed.stream {
                 Stream::Run(_) => 0,
                 Stream::Plain(bytes) => bytes.len(),
-                Stream::Coded(bytes) => bytes.len().saturating_mul(self.format.map_or(1, max_expansion)),
+                Stream::Coded(bytes) => {
+                    bytes.len().saturating_mul(self.format.map_or(1, |format| self.max_expansion(format)))
+                }
             };
             earned = more.saturating_add(earned);
             Ok(())

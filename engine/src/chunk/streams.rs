@@ -3,7 +3,7 @@
 //! Source: docs/format/chunk.md, sections "Blocks and streams", "Blosc1 chunks" and "Validation".
 
 use super::{Chunk, UNEARNED};
-use crate::codecs::CodecFormat;
+use crate::codecs::{CodecFormat, NDLZ};
 use crate::error::{Error, Result};
 use crate::header::MAX_BUFFERSIZE;
 
@@ -88,6 +88,18 @@ impl Chunk<'_> {
         at == next.map_or(self.header.cbytes as usize, |next| next as usize)
     }
 
+    /// More plain bytes than one byte of a stream can stand for.
+    pub(super) fn max_expansion(&self, format: CodecFormat) -> usize {
+        match format {
+            CodecFormat::BloscLz | CodecFormat::Lz4 | CodecFormat::Snappy => 256,
+            CodecFormat::Zlib => 1040,
+            // A block of 4 bytes stands for 128 KiB of one value.
+            CodecFormat::Zstd => 64 * 1024,
+            CodecFormat::Registered if self.header.udcodec == NDLZ => 32,
+            CodecFormat::Registered => MAX_BUFFERSIZE,
+        }
+    }
+
     /// Look through all streams of a chunk that claims to expand enormously: no codec makes more than so
     /// many bytes of one, so a claim beyond that cannot be met and must not be given memory.
     pub(super) fn check_expansion(&self) -> Result<()> {
@@ -108,7 +120,7 @@ impl Chunk<'_> {
                 let stream = streams.next(length / nstreams)?;
                 if let Stream::Coded(bytes) = stream
                     && let Some(format) = self.format
-                    && length / nstreams / max_expansion(format) > bytes.len()
+                    && length / nstreams / self.max_expansion(format) > bytes.len()
                 {
                     return Err(Error::Stream {
                         codec: format.name(),
@@ -149,7 +161,8 @@ impl Chunk<'_> {
                 });
             };
             let payload = self.end_of(start) - start - 4;
-            let expansion = if payload == positive { 1 } else { self.format.map_or(1, max_expansion) };
+            let expansion =
+                if payload == positive { 1 } else { self.format.map_or(1, |format| self.max_expansion(format)) };
             earned = earned.saturating_add(payload.saturating_mul(expansion));
             sum += positive;
             if sum > UNEARNED && earned < sum {
@@ -171,16 +184,5 @@ impl Chunk<'_> {
             });
         }
         Ok(lengths)
-    }
-}
-
-/// More plain bytes than one byte of a stream can stand for.
-pub(super) fn max_expansion(format: CodecFormat) -> usize {
-    match format {
-        CodecFormat::BloscLz | CodecFormat::Lz4 | CodecFormat::Snappy => 256,
-        CodecFormat::Zlib => 1040,
-        // A block of 4 bytes stands for 128 KiB of one value.
-        CodecFormat::Zstd => 64 * 1024,
-        CodecFormat::Registered => MAX_BUFFERSIZE,
     }
 }

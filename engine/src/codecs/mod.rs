@@ -13,7 +13,8 @@
 //! Zlib      4       3     libdeflate
 //! Zstd      5       4     libzstd
 //! Lizard    6       5     not built in
-//! others   32..     6     not built in, or the caller's
+//! NDLZ     32       6     this crate; for blocks of two-dimensional arrays
+//! others   33..     6     not built in, or the caller's
 //! ```
 //!
 //! An [`Encoder`] and a [`Decoder`] belong to one worker and keep their contexts from stream to
@@ -29,12 +30,15 @@ mod decoder;
 mod dict;
 mod encoder;
 mod lz4;
+pub(crate) mod ndlz;
 mod zlib;
 mod zstd;
 
 pub use decoder::Decoder;
 pub use dict::{DecodeDict, PreparedDict, train_dictionary};
 pub use encoder::Encoder;
+
+use std::ops::RangeInclusive;
 
 use crate::{Error, Result};
 
@@ -107,6 +111,12 @@ impl Codec {
     }
 }
 
+/// The id of NDLZ: it is no [`Codec`], for it needs to know of blocks what streams do not tell.
+pub const NDLZ: u8 = 32;
+
+/// The ids of ZFP, which a caller may bring: fixed accuracy, precision and rate. It goes by the shape of blocks, too.
+pub const ZFP: RangeInclusive<u8> = 33..=35;
+
 /// What a decoder must understand: bits 5-7 of a chunk's `flags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -170,11 +180,12 @@ impl CodecFormat {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] for Snappy and for registered codecs; `udcodec` is the chunk's byte
+    /// [`Error::Unsupported`] for Snappy and for registered codecs but [`NDLZ`]; `udcodec` is the chunk's byte
     /// of that name and is looked at for registered codecs only.
     pub fn require_built_in(self, udcodec: u8) -> Result<()> {
         match self {
             Self::BloscLz | Self::Lz4 | Self::Zlib | Self::Zstd => Ok(()),
+            Self::Registered if udcodec == NDLZ => Ok(()),
             Self::Snappy => Err(unsupported(3)),
             // A registered format never means one of the built-in codecs.
             Self::Registered if udcodec < 32 => Err(Error::Unsupported { what: "codec", id: udcodec, name: "unknown" }),

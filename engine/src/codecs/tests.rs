@@ -74,7 +74,7 @@ fn what_is_not_built_in_is_named() {
     assert_eq!(CodecFormat::from_flags(0xA0), Err(named(6, "lizard")));
     assert_eq!(CodecFormat::from_flags(0xE0), Err(named(7, "unknown")));
     assert_eq!(CodecFormat::Snappy.require_built_in(0), Err(named(3, "snappy")));
-    assert_eq!(CodecFormat::Registered.require_built_in(32), Err(named(32, "ndlz")));
+    assert_eq!(CodecFormat::Registered.require_built_in(33), Err(named(33, "zfp accuracy")));
     assert_eq!(CodecFormat::Registered.require_built_in(5), Err(named(5, "unknown")));
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::chunk::{KEEP, MAX_DICT, resize};
-use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, train_dictionary};
+use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, ndlz, train_dictionary};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters::{self, Scratch};
@@ -171,7 +171,7 @@ fn check_length(nbytes: usize) -> Result<()> {
 fn format_bits(params: &EncodeParams) -> u8 {
     match params.compressor {
         Compressor::BuiltIn(codec) => codec.format().flag_bits(),
-        Compressor::User => CodecFormat::Registered.flag_bits(),
+        Compressor::NdLz(_) | Compressor::User => CodecFormat::Registered.flag_bits(),
     }
 }
 
@@ -266,7 +266,7 @@ impl Job<'_> {
     fn codec(&self) -> Codec {
         match self.params.compressor {
             Compressor::BuiltIn(codec) => codec,
-            Compressor::User => Codec::BloscLz,
+            Compressor::NdLz(_) | Compressor::User => Codec::BloscLz,
         }
     }
 
@@ -402,6 +402,7 @@ impl Job<'_> {
         let options = &self.params.options;
         let codec = match (self.params.compressor, self.user) {
             (Compressor::BuiltIn(codec), _) => codec,
+            (Compressor::NdLz(plan), _) => return Ok(ndlz::encode(plan, src, out)),
             (Compressor::User, Some(user)) => {
                 let length = user.encode(options.codec, options.codec_meta, src, out)?;
                 return Ok((length > 0 && length <= out.len()).then_some(length));

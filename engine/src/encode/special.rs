@@ -48,6 +48,7 @@ pub fn special_chunk(
         splitmode: 2,
         filters: [0; 6],
         filters_meta: [0; 6],
+        shape: None,
         use_dict: false,
         blosc1: false,
         nthreads: 1,

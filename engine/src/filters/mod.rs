@@ -9,12 +9,13 @@
 //!
 //! [`Pipeline`] checks the slots once and then runs them. Each filter is a folder: `mod.rs` says what the filter
 //! does and picks a version by [`Isa`](crate::cpu::Isa), `scalar.rs` is complete by itself and the oracle of the
-//! others. Filters that need the shape of an array are not built in; a [`UserFilter`] may bring them.
+//! others. Those that go by the shape of an array's blocks are in `cells`.
 //!
 //! Source: docs/format/filters.md; docs/format/chunk.md, section "Validation".
 
 mod bitshuffle;
 mod bytedelta;
+mod cells;
 mod delta;
 mod pipeline;
 mod shuffle;
@@ -39,9 +40,9 @@ pub const BITSHUFFLE: u8 = 2;
 pub const DELTA: u8 = 3;
 /// Clear low bits of floating-point items. Meta: bits of the mantissa to keep, or minus the bits to clear.
 pub const TRUNC_PREC: u8 = 4;
-/// Reorder an array's block into cells; not built in.
+/// Reorder an array's block into cells. Meta: the side of a cell in items.
 pub const NDCELL: u8 = 32;
-/// Replace the cells of an array's block by their means; not built in.
+/// Replace the cells of an array's block by their means. Meta: the side of a cell in items.
 pub const NDMEAN: u8 = 33;
 /// The first, faulty version of [`BYTEDELTA`]; reading only.
 pub const BYTEDELTA_OLD: u8 = 34;

@@ -47,6 +47,7 @@ fn chunk(length: usize) -> Vec<u8> {
         filters: [0; 6],
         filters_meta: [0; 6],
         blosc1: false,
+        shape: None,
         use_dict: false,
         nthreads: 1,
     };

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from superchunk._card import array_card
 from superchunk._info import InfoReport, ratio, size
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
@@ -290,6 +291,10 @@ class ArrayCalls(SharedArray):
             ("cparams", self.cparams),
             ("dparams", self.dparams),
         ]
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
+        return array_card(self)  # type: ignore[arg-type]  (NDArray is the only subclass made)
 
     def __repr__(self) -> str:
         """Return shape, dtype, partition and place in a line."""

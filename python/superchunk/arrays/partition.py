@@ -1,12 +1,12 @@
 """How an array is cut: chunks, which are written as one, and blocks in them, which are read as one.
 
 A block is what a read decodes at least, so its edges decide what a slice costs in each direction. A
-chunk is what a write compresses, and what the index knows. Edges are as equal as the shape
-allows, in items for blocks and in blocks for chunks; thin dimensions are one piece; and every edge is moved
-to where least is padded. The sizes aimed at are those that measured best, and do not
-depend on the machine.
+chunk is what a write compresses, and what the index knows. Thin dimensions are one piece. Of the others a
+block has equal edges, but a longer last one, along which values change least from one item
+to the next, so that it compresses well; a chunk has as many blocks in each direction. Every edge is moved to
+where least is padded. The sizes aimed at are those that measured best, and do not depend on the machine.
 
-Plans only: reads and writes nothing.
+Plans only: reads and writes nothing. What users call is in `partitions`.
 
 Source: docs/partitions.md, which has the measurements.
 """
@@ -17,28 +17,32 @@ from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from superchunk.arrays._edges import choose_edges
 from superchunk.exceptions import ArgumentError
 from superchunk.params import MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_DIM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BLOCK_NBYTES", "CHUNK_NBYTES", "Lengths", "choose_partition"]
+__all__ = ["BLOCK_NBYTES", "CHUNK_NBYTES", "MOST_PADDING", "Lengths", "choose_partition", "lengths", "padding"]
 
-BLOCK_NBYTES: Final = 1 << 15
+BLOCK_NBYTES: Final = 1 << 16
 """Bytes that a block is meant to have."""
 
 CHUNK_NBYTES: Final = 1 << 21
 """Bytes that a chunk is meant to have."""
 
-LINE_NBYTES: Final = 64
-"""Bytes that a block's last edge is meant to have at least: what a processor fetches at once."""
+STRETCH: Final = 32.0
+"""How many times longer a block's last edge is than its other one, in two dimensions."""
+
+MOST_PADDING: Final = 0.12
+"""Items beyond the array's that chunks may hold, as a fraction, before blocks of other sizes are tried."""
 
 Lengths: TypeAlias = "int | Sequence[int]"
 """Numbers of items, one for each dimension; one number for one dimension."""
 
 _MAX_EDGE = 2**31 - 1
-_MAX_TRIED = 64
+_CARES = (20.0, 60.0, 1000.0)
 
 
 def choose_partition(
@@ -80,16 +84,16 @@ def choose_partition(
     if given_chunks is None and given_blocks is None and 0 in shape:
         edges = tuple(min(size, _MAX_EDGE) for size in shape)
         return edges, edges
-    chosen_blocks = given_blocks or _choose_blocks(given_chunks or shape, itemsize)
-    chosen_chunks = given_chunks or _choose_chunks(shape, chosen_blocks, itemsize)
-    if (
-        given_chunks is not None
-        and given_blocks is None
-        and _nbytes(given_chunks, chosen_blocks, itemsize) > MAX_BUFFERSIZE
-    ):
-        chosen_blocks = _dividing(given_chunks, chosen_blocks)
-    _check(chosen_chunks, chosen_blocks, itemsize)
-    return chosen_chunks, chosen_blocks
+    if given_chunks is not None and given_blocks is not None:
+        chosen = given_chunks, given_blocks
+    elif given_chunks is not None:
+        chosen = given_chunks, _blocks_for(given_chunks, itemsize)
+    elif given_blocks is not None:
+        chosen = _choose_chunks(shape, given_blocks, itemsize), given_blocks
+    else:
+        chosen = _choose_both(shape, itemsize)
+    _check(*chosen, itemsize)
+    return chosen
 
 
 def lengths(name: str, given: Lengths) -> tuple[int, ...]:
@@ -143,76 +147,59 @@ def _nbytes(chunks: tuple[int, ...], blocks: tuple[int, ...], itemsize: int) -> 
     return prod(-(-chunk // block) * block for chunk, block in zip(chunks, blocks, strict=True) if block) * itemsize
 
 
-def _choose_blocks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+def _blocks_for(chunks: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the block shape for given chunks, in which rounding up to blocks must leave room."""
+    for care in _CARES:
+        blocks = _choose_blocks(chunks, itemsize, care)
+        if padding(chunks, chunks, blocks) <= MOST_PADDING:
+            break
+    return _dividing(chunks, blocks) if _nbytes(chunks, blocks, itemsize) > MAX_BUFFERSIZE else blocks
+
+
+def _choose_both(shape: tuple[int, ...], itemsize: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return chunks and blocks; with more care for padding until there is little."""
+    best: tuple[float, tuple[int, ...], tuple[int, ...]] | None = None
+    for care in _CARES:
+        blocks = _choose_blocks(shape, itemsize, care)
+        chunks = _choose_chunks(shape, blocks, itemsize, care)
+        padded = padding(shape, chunks, blocks)
+        if best is None or padded < best[0]:
+            best = (padded, chunks, blocks)
+        if padded <= MOST_PADDING:
+            break
+    return best[1:] if best else ((), ())
+
+
+def _choose_blocks(shape: tuple[int, ...], itemsize: int, care: float) -> tuple[int, ...]:
     """Return the block shape for what is cut into blocks."""
-    room = max(BLOCK_NBYTES // itemsize, 1)
-    least = [1] * len(shape)
-    if shape:
-        least[-1] = -(-LINE_NBYTES // itemsize)
-    return _equal_edges(shape, room, least)
+    return choose_edges(shape, max(BLOCK_NBYTES / itemsize, 1.0), STRETCH, care)
 
 
-def _choose_chunks(shape: tuple[int, ...], blocks: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return the chunk shape for given blocks."""
-    block_nbytes = max(prod(blocks), 1) * itemsize
-    room = max(CHUNK_NBYTES // block_nbytes, 1)
+def _choose_chunks(
+    shape: tuple[int, ...], blocks: tuple[int, ...], itemsize: int, care: float = _CARES[0]
+) -> tuple[int, ...]:
+    """Return the chunk shape for given blocks: equal numbers of them in each direction."""
+    room = max(CHUNK_NBYTES / max(prod(blocks) * itemsize, 1), 1.0)
     # A dimension of 0 with blocks in it is there to grow.
-    many = tuple(
+    counts = tuple(
         (-(-size // block) if size else _MAX_EDGE // block) if block else 0
         for size, block in zip(shape, blocks, strict=True)
     )
-    counts = _equal_edges(many, room, [1] * len(shape))
-    chunks = tuple(count * block for count, block in zip(counts, blocks, strict=True))
+    counts = choose_edges(counts, room, 1.0, care)
     return tuple(
-        max(block, min(size, chunk)) if size else chunk
-        for size, chunk, block in zip(shape, chunks, blocks, strict=True)
+        max(block, min(size, count * block)) if size else count * block
+        for size, count, block in zip(shape, counts, blocks, strict=True)
     )
 
 
-def _equal_edges(sizes: tuple[int, ...], room: int, least: Sequence[int]) -> tuple[int, ...]:
-    """Return edges that are as equal as the sizes allow, with a product of about `room`.
-
-    The thinnest dimensions come first, so that what they leave is shared by the others; of equal
-    ones the last, where items lie side by side.
-    """
-    edges = [0] * len(sizes)
-    order = sorted((i for i, size in enumerate(sizes) if size), key=lambda i: (sizes[i], -i))
-    if order and least[-1] > 1 and sizes[-1] > 1:
-        order.remove(len(sizes) - 1)
-        order.insert(0, len(sizes) - 1)
-    for done, i in enumerate(order):
-        equal = room ** (1 / (len(order) - done))
-        edges[i] = _fit(sizes[i], min(max(equal, least[i]), room))
-        room = max(room // edges[i], 1)
-    return tuple(edges)
-
-
-def _fit(size: int, wanted: float) -> int:
-    """Return an edge near the wanted one that leaves little padding behind the last piece."""
-    if size <= wanted:
-        return size
-    power = 1 << max(round(wanted).bit_length() - 1, 0)
-    return min(_candidates(size, wanted, power), key=lambda edge: _cost(size, edge, wanted))
-
-
-def _candidates(size: int, wanted: float, power: int) -> set[int]:
-    """Return edges worth a thought: powers of two, and the size in equal pieces."""
-    edges = {power, 2 * power, max(power // 2, 1)}
-    low, high = max(wanted / 2, 1), wanted * 2
-    fewest = max(int(size / high), 1)
-    for pieces in range(fewest, fewest + _MAX_TRIED):
-        edge = -(-size // pieces)
-        if edge < low:
-            break
-        edges |= {edge, -(-edge // 8) * 8}
-    return {edge for edge in edges if low <= edge <= min(high, size)} or {max(min(power, size), 1)}
-
-
-def _cost(size: int, edge: int, wanted: float) -> tuple[float, int]:
-    """Return how bad an edge is: what it pads, and how far it is from the wanted one."""
-    padded = -(-size // edge) * edge / size - 1
-    ratio = edge / wanted
-    return (4 * padded + (max(ratio, 1 / ratio) - 1) + (0 if edge % 8 == 0 else 0.02), -edge)
+def padding(shape: tuple[int, ...], chunks: tuple[int, ...], blocks: tuple[int, ...]) -> float:
+    """Return how many items chunks hold beyond the array's, as a fraction of those; 0 without items."""
+    held, there = 1, 1
+    for size, chunk, block in zip(shape, chunks, blocks, strict=True):
+        if size:
+            held *= -(-size // chunk) * -(-chunk // block) * block
+            there *= size
+    return 0.0 if 0 in shape else held / there - 1
 
 
 def _dividing(chunks: tuple[int, ...], blocks: tuple[int, ...]) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ import numpy as np
 from superchunk import _engine
 from superchunk._checking import check_source
 from superchunk._chunks import chunk_bytes
-from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
+from superchunk._shaped import read_shaped, with_shape
 from superchunk.arrays.selection import Points, out_of_bounds, select
 
 if TYPE_CHECKING:
@@ -86,11 +86,10 @@ def _read_quickly(schunk: SChunk, store: ChunkStore, form: Form, entries: tuple[
             at -= first * chunk
             place += at // block * between + at % block * within
     items, buffer = form.empty(tuple(shape))
-    hooks = hooks_for(schunk._user) if ucodecs_registry or ufilters_registry else None
     if not shape:
         at = place * form.itemsize
         request = (store.source(number), form.chunk_nbytes, at, at + form.itemsize, 0)
-        _engine.read([request], buffer, itemsize=form.itemsize, hooks=hooks)
+        read_shaped(store.meta, schunk._user, [request], buffer, nthreads=1, itemsize=form.itemsize)
         return items
     if several:
         numbers = [0]
@@ -99,7 +98,12 @@ def _read_quickly(schunk: SChunk, store: ChunkStore, form: Form, entries: tuple[
         sources = store.picked(numbers)
     else:
         sources = [store.source(number)]
-    _engine.read_box(form.geometry, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks)
+    with_shape(
+        store.meta,
+        schunk._user,
+        form.itemsize,
+        lambda hooks, _: _engine.read_box(form.geometry, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks),
+    )
     return items
 
 
@@ -152,8 +156,12 @@ def read_cross(
     for line in chunk_lists(box, form):
         numbers = [n + m for n in numbers for m in line]
     sources = _prepared(schunk, store, form, numbers)
-    hooks = hooks_for(schunk._user)
-    _engine.read_box(form.geometry, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks)
+    with_shape(
+        store.meta,
+        schunk._user,
+        form.itemsize,
+        lambda hooks, _: _engine.read_box(form.geometry, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks),
+    )
     if items is out:
         return items
     if not plain:
@@ -234,14 +242,14 @@ def _read_points(schunk: SChunk, store: ChunkStore, form: Form, points: Points, 
     numbers, nsource = _distinct(np.broadcast_to(number, shape).reshape(-1), store.nchunks)
     places = np.ascontiguousarray(np.broadcast_to(place, shape).reshape(-1))
     sources = _prepared(schunk, store, form, numbers.tolist())
-    _engine.read_points(
-        form.geometry,
-        sources,
-        nsource,
-        places,
-        form.buffer_of(items),
-        nthreads=schunk._nthreads,
-        hooks=hooks_for(schunk._user),
+    buffer, nthreads = form.buffer_of(items), schunk._nthreads
+    with_shape(
+        store.meta,
+        schunk._user,
+        form.itemsize,
+        lambda hooks, _: _engine.read_points(
+            form.geometry, sources, nsource, places, buffer, nthreads=nthreads, hooks=hooks
+        ),
     )
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superchunk import _engine
-from superchunk._encoding import encode_params
+from superchunk._shaped import with_shape
 from superchunk._writing import with_typesize
 from superchunk.arrays.form import strides_of
 from superchunk.arrays.memory import memory_of
@@ -74,20 +74,27 @@ class ChunkWriter:
         self._store = store
         self._form = form
         self._encoder = encoder = schunk._encoder
-        self._hooks = encoder.hooks
-        self._nthreads = 1 if self._hooks else schunk._nthreads
+        self._owner = schunk._user
+        self._nthreads = 1 if encoder.hooks else schunk._nthreads
         block_nbytes = form.layout.block_items * form.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == form.itemsize:
             self._params = encoder.params
         else:  # the frame does not say it, or the handle was given other parameters
-            self._params = encode_params(with_typesize(encoder.cparams, form.itemsize, block_nbytes), self._hooks)
+            self._params = encoder.params_of(with_typesize(encoder.cparams, form.itemsize, block_nbytes))
 
     def read(self, number: int, box: Sequence[tuple[int, int, int]]) -> NumpyArray[Any]:
         """Return the items of a box inside chunk `number`, which is compared with its seal."""
         self._store.check(number)  # what stays of it is sealed anew
         items, buffer = self._form.empty(tuple(stop - start for start, stop, _ in box))
         sources = [self._store.source(number)]
-        _engine.read_box(self._form.geometry, sources, box, buffer, nthreads=self._nthreads, hooks=self._hooks)
+        with_shape(
+            self._store.meta,
+            self._owner,
+            self._form.itemsize,
+            lambda hooks, _: _engine.read_box(
+                self._form.geometry, sources, box, buffer, nthreads=self._nthreads, hooks=hooks
+            ),
+        )
         return items
 
     def is_zero(self, number: int) -> bool:
@@ -103,7 +110,12 @@ class ChunkWriter:
         chunk = _engine.pack(form.geometry, self._params, memory.bytes, memory.offset, items.strides, items.shape)
         if self._encoder.prefilter is None:
             return chunk
-        plain = _engine.decompress(chunk, itemsize=form.itemsize, hooks=self._hooks)
+        plain = with_shape(
+            self._store.meta,
+            self._owner,
+            form.itemsize,
+            lambda hooks, blocks: _engine.decompress(chunk, itemsize=form.itemsize, hooks=hooks, blockshape=blocks),
+        )
         return self._encoder.chunk(memoryview(plain), number * form.chunk_nbytes)
 
 

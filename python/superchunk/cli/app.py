@@ -32,6 +32,7 @@ from superchunk.cli.info import info
 from superchunk.cli.repair import compact as compact_frame
 from superchunk.cli.repair import repair
 from superchunk.cli.verify import verify
+from superchunk.cli.view import view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +74,20 @@ def commands(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for _command in (info, compress, decompress, cat, list_codecs, bench, demo, verify, repair, convert, compact_frame):
+for _command in (
+    info,
+    compress,
+    decompress,
+    cat,
+    list_codecs,
+    bench,
+    demo,
+    verify,
+    repair,
+    convert,
+    compact_frame,
+    view,
+):
     commands.add_command(_command)
 
 

@@ -1,6 +1,7 @@
-"""``superchunk convert``: one file to a directory and back, and frames of old writers to today's.
+"""``superchunk convert``: one file to a directory and back, frames of old writers to today's, arrays between formats.
 
-Chunks are moved as they are, a few megabytes at a time, and compared afterwards, one by one. What is
+What stays a Blosc2 frame with the same items is dealt with here, other formats and other chunks in
+`convert_arrays`. Chunks are moved as they are, a few megabytes at a time, and compared afterwards, one by one. What is
 at the target is replaced when the new frame is complete.
 
 Source: docs/cli.md, section "convert"; docs/format/sparse.md, "Conversion".
@@ -14,17 +15,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import numpy as np
 
 import superchunk
 from superchunk import SpecialValue
 from superchunk.cli import output
+from superchunk.cli.convert_arrays import Job, convert_array
 from superchunk.cli.errors import EXPECTED, Failure, describe
+from superchunk.cli.formats.base import Plan as Wishes
+from superchunk.cli.formats.places import BLOSC2, TARGETS, Place
+from superchunk.cli.options import CODECS, parse_filters, parse_shape, parse_size, threads_option
+from superchunk.cli.reading import as_schunk
 from superchunk.cli.repair import steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from superchunk import SChunk
+    from superchunk.cli.options import FilterChoice
 
 __all__ = ["convert"]
 
@@ -159,7 +167,7 @@ def _check(plan: Plan, schunk: SChunk, *, verify: bool) -> None:
     """Read the new frame back; remove it and raise if it is not what it should be."""
     try:
         with (
-            superchunk.open(plan.target) as made,
+            as_schunk(superchunk.open(plan.target)) as made,
             output.progress("comparing", schunk.nchunks, unit="chunks") as advance,
         ):
             compare(schunk, made, steps(advance))
@@ -177,7 +185,7 @@ def _stored(path: Path) -> int:
 
 def _run(plan: Plan, *, verify: bool) -> dict[str, Any]:
     """Make the new frame, check it, and return what was done, fit for JSON."""
-    with superchunk.open(plan.source, snapshot=True) as schunk:
+    with as_schunk(superchunk.open(plan.source, snapshot=True)) as schunk:
         with output.progress(plan.source, schunk.nchunks, unit="chunks") as advance:
             mode = "w" if plan.force else "a"
             made = schunk.copy(
@@ -197,33 +205,127 @@ def _run(plan: Plan, *, verify: bool) -> dict[str, Any]:
         }
 
 
-@click.command(short_help="Turn a file into a directory or back, or an old frame into one of today.")
+def _is_array(path: str) -> bool:
+    """Return whether the frame at `path` holds an array; that of an old writer never does."""
+    if Path(path).is_file() and _is_old(path):
+        return False
+    with as_schunk(superchunk.open(path)) as schunk:
+        return any(layer in schunk.meta for layer in ("b2nd", "caterva"))
+
+
+def _stays(source: Place, target: Place) -> bool:
+    """Return whether the new frame has the chunks of the old one: both are streams, or both are arrays."""
+    if source.kind not in BLOSC2:
+        return False
+    if target.kind is None:
+        return True
+    return target.kind in BLOSC2 and _is_array(source.path) == (target.kind == "b2nd")
+
+
+def _move(source: str, target: str, *, contiguous: bool | None, force: bool, verify: bool) -> dict[str, Any]:
+    """Make the frame with the same chunks."""
+    try:
+        return _run(Plan.of(source, target, contiguous=contiguous, force=force), verify=verify)
+    except EXPECTED as error:
+        message = describe(error)
+        raise Failure(message if source in message or target in message else f"{source}: {message}") from error
+
+
+def _report(facts: dict[str, Any]) -> None:
+    """Print what was made of an array."""
+    done = ", read back and compared" if facts["verified"] else ""
+    parts = f", chunks {tuple(facts['chunks'])}" if facts.get("chunks") else ""
+    click.echo(
+        f"{facts['target']}: {facts['dtype']}, shape {tuple(facts['shape'])}{parts}, {output.size(facts['nbytes'])} "
+        f"in {output.size(facts['target_bytes'])}{done}"
+    )
+    for name, reason in facts["left_out"].items():
+        click.echo(f"superchunk: {facts['target']}: attribute {name!r} is left out: {reason}", err=True)
+
+
+@click.command(short_help="Turn a file into a directory or back, or an array into another format.")
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--contiguous/--sparse",
     default=None,
-    help="One file, or a directory; the other kind than SOURCE unless given, and a file for an old frame.",
+    help="A Blosc2 frame as one file, or as a directory. If its chunks stay as they are, the other kind than SOURCE "
+    "unless given, and a file for an old frame; else a file.",
 )
-@click.option("--force", is_flag=True, help="Replace a frame that is at TARGET.")
-@click.option("--verify", is_flag=True, help="Verify the new frame, too.")
+@click.option(
+    "--codec", type=click.Choice(list(CODECS), case_sensitive=False), help="What compresses, after the filters."
+)
+@click.option("--level", type=click.IntRange(0, 9), help="0 stores, 1 is fast, 9 is small.")
+@click.option("--filters", type=parse_filters, metavar="NAME,...", help="As for compress.")
+@click.option("--chunks", type=parse_shape, metavar="N,N,...", help="Items of a chunk along each dimension.")
+@click.option("--blocks", type=parse_shape, metavar="N,N,...", help="Items of a block along each dimension, for .b2nd.")
+@click.option("--chunksize", type=parse_size, metavar="BYTES", help="Bytes of a chunk, for .b2frame.")
+@click.option(
+    "--zarr-format",
+    type=click.Choice(["2", "3"]),
+    help="For .zarr.  [default: 3, or 2 where only that keeps the dtype]",
+)
+@threads_option()
+@click.option("-f", "--force", is_flag=True, help="Replace what is at TARGET.")
+@click.option("--verify", is_flag=True, help="Verify the new frame, or read the new array back and compare.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def convert(*, source: str, target: str, contiguous: bool | None, force: bool, verify: bool, as_json: bool) -> None:
-    """Make of the frame at SOURCE one at TARGET, with the same chunks, not compressed again.
+def convert(
+    *,
+    source: str,
+    target: str,
+    contiguous: bool | None,
+    codec: str | None,
+    level: int | None,
+    filters: tuple[FilterChoice, ...] | None,
+    chunks: tuple[int, ...] | None,
+    blocks: tuple[int, ...] | None,
+    chunksize: int | None,
+    zarr_format: str | None,
+    threads: int | None,
+    force: bool,
+    verify: bool,
+    as_json: bool,
+) -> None:
+    """Make of SOURCE what the name of TARGET says; SOURCE stays as it is.
 
-    A frame in one file becomes a directory (a sparse frame), and a directory one file; the frame of
-    an old writer becomes one of today. A TARGET that ends in a slash, or is a directory, becomes a
-    directory. SOURCE stays as it is.
+    .npy, .b2nd, .b2frame, .zarr and .h5:/DATASET are arrays in different formats: items, shape, dtype, fill value and
+    attributes are carried over, a few megabytes in memory at a time.
+
+    A frame that stays a frame (.b2nd to .b2nd, or any other name) keeps its chunks, which are not compressed again: one
+    file becomes a directory (a sparse frame), a directory one file, and the frame of an old writer one of today.
+    A TARGET that ends in a slash, or is a directory, becomes a directory.
     """
-    try:
-        facts = _run(Plan.of(source, target, contiguous=contiguous, force=force), verify=verify)
-    except EXPECTED as error:
-        message = describe(error)
-        raise Failure(message if source in message or target in message else f"{source}: {message}") from error
+    there, wanted = Place.of_source(source), Place.of_target(target)
+    new = (codec, level, filters, chunks, blocks, chunksize) != (None,) * 6
+    if not new and _stays(there, wanted):
+        facts = _move(source, target, contiguous=contiguous, force=force, verify=verify)
+        if as_json:
+            output.print_json(facts)
+            return
+        click.echo(
+            f"{facts['target']}: {facts['kind']}, {facts['nchunks']:,} chunks, {output.size(facts['target_bytes'])}"
+            f" (from {output.size(facts['source_bytes'])}), {'verified' if verify else 'compared'}"
+        )
+        return
+    if wanted.kind is None:
+        raise click.UsageError(f"{target}: its name does not say what to make; expected {TARGETS}")
+    if contiguous and wanted.folder:
+        raise click.UsageError(f"--contiguous makes a file, and {target} can only be a directory")
+    wishes = Wishes(
+        shape=(),
+        dtype=np.dtype("u1"),
+        chunks=chunks,
+        blocks=blocks,
+        chunksize=chunksize,
+        codec=codec,
+        level=level,
+        filters=filters,
+        threads=threads,
+        contiguous=not wanted.folder if contiguous is None else contiguous,
+        zarr_format=None if zarr_format is None else int(zarr_format),
+    )
+    facts = convert_array(Job(source=there, target=wanted, wishes=wishes, force=force, verify=verify))
     if as_json:
         output.print_json(facts)
-        return
-    click.echo(
-        f"{facts['target']}: {facts['kind']}, {facts['nchunks']:,} chunks, {output.size(facts['target_bytes'])}"
-        f" (from {output.size(facts['source_bytes'])}), {'verified' if verify else 'compared'}"
-    )
+    else:
+        _report(facts)

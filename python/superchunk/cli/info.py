@@ -17,6 +17,7 @@ import click
 import superchunk
 from superchunk import Filter, SpecialValue
 from superchunk.cli import output
+from superchunk.cli.chunkmap import cells_as_json, print_strip
 from superchunk.cli.layout import ArrayOfBlocks, Layout
 from superchunk.cli.reading import open_frame
 
@@ -29,6 +30,9 @@ __all__ = ["info"]
 
 BAR = "▏▎▍▌▋▊▉█"
 BAR_COLUMNS = 24
+MAP_COLUMNS = 96
+MAP_INDENT = 16
+"""Columns of the map strip, at most, and of what stands in front of it."""
 LONGEST_VALUE = 100
 """Characters of a metalayer's value that are shown to people."""
 _INDEX_FILE: Final = "chunks.b2frame"
@@ -128,13 +132,24 @@ def collect(path: str, schunk: SChunk) -> dict[str, Any]:
         "codec_meta": cparams.codec_meta,
         "clevel": cparams.clevel,
         "filters": _filters(schunk),
-        "dtype": None if layout.dtype is None else str(layout.dtype),
-        "shape": None if layout.header is None else list(layout.header.shape),
+        **_array_facts(layout, array),
         "fortran_order": None if layout.header is None else layout.header.fortran_order,
         "b2nd": None if array is None else asdict(array),
         "metalayers": {name: _fixed(schunk, name) for name in schunk.meta},
         "vlmetalayers": list(schunk.vlmeta),
         "dead_bytes": schunk.dead_bytes,
+        "chunk_map": cells_as_json(superchunk.chunk_map(schunk)),
+    }
+
+
+def _array_facts(layout: Layout, array: ArrayOfBlocks | None) -> dict[str, Any]:
+    """Return dtype and shape, whoever says them."""
+    if array is not None:
+        return {"dtype": array.dtype, "shape": list(array.shape), "grid": list(array.grid)}
+    return {
+        "dtype": None if layout.dtype is None else str(layout.dtype),
+        "shape": None if layout.header is None else list(layout.header.shape),
+        "grid": None,
     }
 
 
@@ -146,16 +161,17 @@ def _lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield on_disk, f"{facts['file_bytes']:,} ({output.size(facts['file_bytes'])}), {facts['dead_bytes']:,} dead"
     yield "frame", f"{facts['kind']}, {'sealed' if facts['sealed'] else 'not sealed'}"
     yield "items", f"{facts['nitems']:,} of {facts['typesize']} bytes"
-    if facts["dtype"] is not None:
-        shape = "" if facts["shape"] is None else f", shape {tuple(facts['shape'])}"
-        order = ", Fortran order" if facts["fortran_order"] else ""
-        yield "dtype", f"{facts['dtype']}{shape}{order}"
     if facts["b2nd"] is not None:
         array = facts["b2nd"]
         yield (
             "array",
             f"{array['dtype']}, shape {array['shape']}, chunks {array['chunkshape']}, blocks {array['blockshape']}",
         )
+        yield "grid", f"{' x '.join(map(str, facts['grid'])) or '1'} chunks"
+    elif facts["dtype"] is not None:
+        shape = "" if facts["shape"] is None else f", shape {tuple(facts['shape'])}"
+        order = ", Fortran order" if facts["fortran_order"] else ""
+        yield "dtype", f"{facts['dtype']}{shape}{order}"
     chunksize = f"{facts['chunksize']:,} bytes each" if facts["chunksize"] else "of different sizes"
     blocksize = f"{facts['blocksize']:,} bytes" if facts["blocksize"] else "chosen for each chunk"
     yield "chunks", f"{facts['nchunks']:,}, {chunksize}; blocks {blocksize}"
@@ -209,5 +225,6 @@ def info(*, frame: str, chunks: bool, as_json: bool) -> None:
         click.echo(frame)
         for name, value in _lines(facts):
             click.echo(f"  {name:<13} {value}")
+        print_strip(superchunk.chunk_map(schunk, output.columns(MAP_COLUMNS) - MAP_INDENT), schunk.nchunks)
         if chunks:
             _print_map(schunk)

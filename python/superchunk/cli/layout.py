@@ -94,6 +94,11 @@ class ArrayOfBlocks:
     blockshape: tuple[int, ...]
     dtype: str
 
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Chunks along each dimension."""
+        return tuple(-(-n // part) if part else 0 for n, part in zip(self.shape, self.chunkshape, strict=True))
+
     @classmethod
     def of(cls, schunk: SChunk) -> Self | None:
         """Return the array's description, None for a frame without one."""

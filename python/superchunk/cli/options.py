@@ -32,6 +32,7 @@ __all__ = [
     "parse_dtype",
     "parse_filters",
     "parse_items",
+    "parse_shape",
     "parse_size",
     "threads_option",
 ]
@@ -148,6 +149,21 @@ def parse_items(word: str) -> ItemRange:
         # One item. Behind item -1 stands the end, which has no negative number.
         return ItemRange(start=start, stop=None if start in {None, -1} else int(match[1]) + 1)
     return ItemRange(start=start, stop=None if match[3] is None else int(match[3]))
+
+
+def parse_shape(word: str) -> tuple[int, ...]:
+    """Return numbers of items along each dimension, ``100,200``.
+
+    Examples
+    --------
+    >>> parse_shape("64, 128")
+    (64, 128)
+
+    """
+    parts = [part.strip() for part in word.split(",")]
+    if not all(re.fullmatch(r"[1-9]\d{0,9}", part) for part in parts):
+        raise click.BadParameter(f"expected numbers of 1 or more with commas between, such as 100,200; found {word!r}")
+    return tuple(map(int, parts))
 
 
 def codec_option(default: str) -> Callable[[FC], FC]:

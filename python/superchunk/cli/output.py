@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["console", "print_json", "progress", "ratio", "size", "table"]
+__all__ = ["columns", "console", "print_json", "progress", "ratio", "size", "table"]
 
 PLAIN_WIDTH = 160
 """Columns where the output is no terminal, so that nothing is wrapped or cut."""
@@ -36,6 +36,11 @@ def console() -> Console:
         markup=False,
         width=None if terminal else PLAIN_WIDTH,
     )
+
+
+def columns(most: int) -> int:
+    """Return the columns of a terminal, `most` at the most; `most` where the output is something else."""
+    return min(console().width, most) if sys.stdout.isatty() else most
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1, title: str = "") -> None:

@@ -6,7 +6,7 @@ Source: docs/cli.md, section "Frames with arrays in them".
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import superchunk
 from superchunk import DParams
@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 
     from superchunk import SChunk
 
-__all__ = ["in_reading_order", "open_frame", "pieces"]
+__all__ = ["as_schunk", "in_reading_order", "open_frame", "pieces"]
 
 PIECE = 2**20
 """Bytes to read at once, about."""
+
+
+def as_schunk(opened: Any) -> SChunk:  # noqa: ANN401  (a SChunk or an NDArray)
+    """Return what was opened as a list of chunks, also if it is an array."""
+    schunk: SChunk = getattr(opened, "schunk", opened)
+    return schunk
 
 
 @contextlib.contextmanager
@@ -36,7 +42,7 @@ def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
     """
     try:
         dparams = DParams() if threads is None else DParams(nthreads=threads)
-        opened = superchunk.open(path, dparams=dparams)
+        opened = as_schunk(superchunk.open(path, dparams=dparams))
     except EXPECTED as error:
         message = describe(error)
         raise Failure(message if path in message else f"{path}: {message}") from error

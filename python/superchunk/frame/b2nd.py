@@ -214,6 +214,9 @@ class ArrayLayout:
         if 0 < chunksize != chunk_nbytes:
             found = f"{chunk_nbytes}: {self.extended} items of {typesize}"
             raise FormatError("b2nd chunk bytes", at=at, expected=f"{chunksize}, the frame's chunksize", found=found)
+        nbytes = prod(filter(None, self.shape)) * typesize
+        if nbytes > _MAX_INT64:
+            raise FormatError("b2nd shape", at=5, expected="less than 2**63 bytes", found=f"{self.shape} of {typesize}")
         if self.nchunks != nchunks:
             found = f"{self.nchunks}: {self.grid}"
             raise FormatError("b2nd number of chunks", at=5, expected=f"{nchunks}, as in the frame", found=found)

@@ -35,6 +35,7 @@ __all__ = [
     "SEAL_MAGIC",
     "CommitRecord",
     "fingerprint",
+    "header_mask",
     "masked_header",
     "record_len",
 ]
@@ -86,12 +87,6 @@ class CommitRecord:
     """Whether the header in the frame may have old bytes behind its first sector; then
     the copy here counts."""
 
-    def to_bytes(self) -> bytes:
-        """Return the record."""
-        flags = _PENDING if self.pending else 0
-        body = _HEAD.pack(RECORD_MAGIC, self.settled, self.sealed_from, len(self.header), flags) + self.header
-        return body + _HASH.pack(_engine.hash64([body]))
-
     @classmethod
     def of_trailer(cls, trailer: bytes, header_len: int) -> Self | None:
         """Return the record in a whole trailer; None if there is none, or no sound one.
@@ -133,12 +128,25 @@ def masked_header(header: bytes, layers: Mapping[str, tuple[int, int]]) -> bytes
         Position and length of the contents of the fixed metalayers.
 
     """
-    masked = bytearray(header)
-    for start, stop in _MASKED:
-        masked[start:stop] = bytes(stop - start)
-    for at, length in layers.values():
-        masked[at : at + length] = bytes(length)
-    return bytes(masked)
+    mask = int.from_bytes(header_mask(len(header), layers), "little")
+    return (int.from_bytes(header, "little") & mask).to_bytes(len(header), "little")
+
+
+def header_mask(header_len: int, layers: Mapping[str, tuple[int, int]]) -> bytes:
+    """Return 0xFF for each byte of a header that counts for the fingerprint, and 0 for the others.
+
+    Parameters
+    ----------
+    header_len
+        Bytes of the header.
+    layers
+        As for `masked_header`.
+
+    """
+    mask = bytearray(b"\xff" * header_len)
+    for start, stop in (*_MASKED, *((at, at + length) for at, length in layers.values())):
+        mask[start:stop] = bytes(stop - start)
+    return bytes(mask)
 
 
 def fingerprint(

@@ -30,7 +30,7 @@ from superchunk.frame.metalayers import read_table, write_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MAX_VLMETALAYERS_READ", "TAIL_LEN", "Trailer", "trailer_len", "with_record"]
+__all__ = ["MAX_VLMETALAYERS_READ", "TAIL_LEN", "Trailer", "trailer_len"]
 
 TAIL_LEN = 23
 """Bytes at the end of a trailer that have fixed places."""
@@ -71,12 +71,6 @@ def trailer_len(tail: bytes, *, at: int, most: int) -> int:
     if not MIN_TRAILER_LEN <= length <= most:
         raise FormatError("trailer length", at=at + 1, expected=f"{MIN_TRAILER_LEN} to {most}", found=length)
     return int(length)
-
-
-def with_record(trailer: bytes, record: bytes) -> bytes:
-    """Return `trailer` with `record` in front of its length, which tells both together."""
-    length = len(trailer) + len(record)
-    return b"".join((trailer[:-TAIL_LEN], record, b"\xce", length.to_bytes(4, "big"), trailer[5 - TAIL_LEN :]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

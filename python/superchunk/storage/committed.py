@@ -21,12 +21,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN
-from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
+from superchunk.frame.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk.frame.metalayers import read_metalayers, write_metalayers
-from superchunk.frame.trailer import Trailer, with_record
+from superchunk.frame.trailer import Trailer
 from superchunk.storage.changes import MutableChunkTable, check_same_length
 from superchunk.storage.loading import check_fingerprint, settings_of
 from superchunk.storage.seals import ENTRIES_END
@@ -73,20 +74,10 @@ def empty_frame(
         **asdict(settings),
     )
     raw = header.to_bytes() + block
-    return raw + (_with_proof(raw, read_metalayers(raw), None, trailer, CommitRecord(raw, 0)) if seal else trailer)
-
-
-def _with_proof(
-    header: bytes,
-    layers: Mapping[str, tuple[int, int]],
-    index_chunk: Source | None,
-    trailer: bytes,
-    record: CommitRecord,
-) -> bytes:
-    """Return `trailer`, of fingerprint type 3, with a commit record and its fingerprint."""
-    whole = with_record(trailer, record.to_bytes())
-    parts = [] if index_chunk is None else [index_chunk]
-    return whole[:-FINGERPRINT_LEN] + fingerprint(header, layers, parts, whole)
+    if not seal:
+        return raw + trailer
+    mask = header_mask(header_len, read_metalayers(raw))
+    return raw + _engine.proven_trailer(trailer, (raw, 0, 0, False), mask, None)
 
 
 class CommittedFrame(MutableChunkTable):
@@ -142,6 +133,10 @@ class CommittedFrame(MutableChunkTable):
             The frame is damaged now.
 
         """
+
+    @abstractmethod
+    def _watch_for(self, probe: bytes) -> _engine.Watch:
+        """Return the watch on the first bytes of the frame, `probe`, and on its name."""
 
     @abstractmethod
     def enable_writing(self, *, taking_turns: bool = False) -> None:
@@ -232,10 +227,11 @@ class CommittedFrame(MutableChunkTable):
         self._vlblocks = None if header.nbytes else header.vlblocks
         self._raw_header = loaded.raw_header
         self._layers = loaded.layers
+        self._mask = header_mask(len(loaded.raw_header), loaded.layers)
         self._meta: dict[str, bytes] | None = None
         self._index_len, self._index_of = loaded.index_len, len(loaded.index)
         self._trailer_len = loaded.trailer_len
-        self._probe = loaded.probe
+        self._watch = self._watch_for(loaded.probe)
         self._live = None if len(loaded.index) else (0, 0)
         self._sizes = self._starts = None
         self._unproven = loaded if loaded.sealed is None else None
@@ -483,8 +479,7 @@ class CommittedFrame(MutableChunkTable):
         plain = self._plain_trailer()
         if not self.sealing:
             return plain
-        record = CommitRecord(header, settled, sealed_from, pending)
-        return _with_proof(header, self._layers, index_chunk, plain, record)
+        return _engine.proven_trailer(plain, (header, settled, sealed_from, pending), self._mask, index_chunk)
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

@@ -308,7 +308,7 @@ class ContiguousState(FollowedFile):
         self._settled = settled
         self._became(header, frame_len, len(trailer))
         self._room = room
-        self._probe = header[:PROBE_LEN]
+        self._watch = self._watch_for(header[:PROBE_LEN])
         self._done_with(sync=sync and not pending)
 
     def _done_with(self, *, sync: bool) -> None:
@@ -344,7 +344,7 @@ class ContiguousState(FollowedFile):
 
     def _became_empty(self, raw: bytes, trailer: bytes) -> None:
         self._became(raw, len(raw) + len(trailer), len(trailer))
-        self._probe = (raw + trailer)[:PROBE_LEN]
+        self._watch = self._watch_for((raw + trailer)[:PROBE_LEN])
         self._room = self._index_len = self._index_of = self._sealed_from = 0
         self._settled = len(raw) + len(trailer)
 
@@ -403,7 +403,8 @@ class ContiguousState(FollowedFile):
                 self._index_len, self._index_of = len(chunk), len(entries)
                 frame_len = end + len(chunk) + len(trailer)
                 self._became(header, frame_len, len(trailer))
-                self._room, self._probe = end - len(header), header[:PROBE_LEN]
+                self._room = end - len(header)
+                self._watch = self._watch_for(header[:PROBE_LEN])
                 self._settled = frame_len if self._durable else 0
                 self._sealed_from = 0 if self.sealing else frame_len
             else:

@@ -384,7 +384,7 @@ class FileBytes:
     def changed(self, at: int, probe: bytes) -> bool:
         """Return whether other bytes than `probe` stand at byte `at`, or the file has no name any more."""
         try:
-            return _engine.probe_changed(self.read_fd, at, probe)
+            return _engine.Watch(self.read_fd, at, probe).changed()
         except OSError as error:
             raise storage_error(error, self.told_as) from error
 

@@ -13,13 +13,14 @@ import os
 import time
 from typing import TYPE_CHECKING, Self
 
+from superchunk import _engine
 from superchunk.exceptions import FormatError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN, MAGIC
 from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
-from superchunk.storage.file import FileBytes, RetiredFiles
+from superchunk.storage.file import FileBytes, RetiredFiles, storage_error
 from superchunk.storage.loading import parse_frame
 from superchunk.storage.locks import WriterLock, separate
 from superchunk.storage.seals import checked_tail
@@ -127,14 +128,18 @@ class FollowedFile(CommittedFrame):
 
     def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit or compaction; return whether there was one."""
-        if not force and not self.file.changed(self.start, self._probe):
-            return False
+        try:
+            if not force and not self._watch.changed():
+                return False
+        except OSError as error:
+            raise storage_error(error, self.file.told_as) from error
         if self._still and not force:  # somebody, who may hold the lock for long, reads this state
             return False
         with self.lock:
             if self.unpublished is not None:
                 return False
-            if not force and self.file.pread(len(self._probe), self.start) == self._probe and not self._has_heir():
+            probe = self._watch.probe
+            if not force and self.file.pread(len(probe), self.start) == probe and not self._has_heir():
                 return False  # another thread was first; or the file was removed, and nothing has its name
             waiting = self._dirty or self._depth > 0
             self._reload()
@@ -144,6 +149,9 @@ class FollowedFile(CommittedFrame):
                 " for their commit; those are lost"
             )
         return True
+
+    def _watch_for(self, probe: bytes) -> _engine.Watch:
+        return _engine.Watch(self.file.read_fd, self.start, probe)
 
     def _has_heir(self) -> bool:
         """Return whether another file has the name of this one."""

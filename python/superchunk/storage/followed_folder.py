@@ -127,8 +127,11 @@ class FollowedFolder(CommittedFrame):
 
     def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit; return whether there was one."""
-        if not force and not self._replaced():
-            return False
+        try:
+            if not force and not self._watch.changed():  # as `_replaced`, since every access asks
+                return False
+        except OSError as error:
+            raise storage_error(error, self.file.path) from error
         if self._still:  # somebody, who may hold the lock for long, reads this state
             return False
         with self.lock:
@@ -149,11 +152,13 @@ class FollowedFolder(CommittedFrame):
 
         The old one may keep a name, see `kept`, so that its being there tells nothing.
         """
-        file = self.file
         try:
-            return _engine.probe_changed(file.read_fd, 0, self._probe, (self.folder.read_fd, INDEX_NAME))
+            return self._watch.changed()
         except OSError as error:
-            raise storage_error(error, file.path) from error
+            raise storage_error(error, self.file.path) from error
+
+    def _watch_for(self, probe: bytes) -> _engine.Watch:
+        return _engine.Watch(self.file.read_fd, 0, probe, (self.folder.read_fd, INDEX_NAME))
 
     def shaken(self, version: int) -> bool:
         """Return whether what was read since `version` may be of more than one commit."""
@@ -272,7 +277,7 @@ def _place_in(folder: FileBytes, entry: int, nchunk: int) -> Source:
 
 def _is_present(file: FileBytes, folder: FileBytes) -> bool:
     """Return whether `file` is what the directory has for an index file."""
-    return not _engine.probe_changed(file.read_fd, 0, b"", (folder.read_fd, INDEX_NAME))
+    return not _engine.Watch(file.read_fd, 0, b"", (folder.read_fd, INDEX_NAME)).changed()
 
 
 def read_present(folder: FileBytes, *, patient: bool = False, pinned: bool = False) -> tuple[FileBytes, Loaded]:

@@ -297,7 +297,7 @@ class SparseState(ChunkFiles):
         self._raw_header = raw
         self._trailer_len = len(parts[-1])
         self.frame_len = sum(map(len, parts))
-        self._probe = raw[:PROBE_LEN] if parts[1] else (raw + parts[-1])[:PROBE_LEN]
+        self._watch = self._watch_for(raw[:PROBE_LEN] if parts[1] else (raw + parts[-1])[:PROBE_LEN])
         if not parts[1]:
             self._index_len = self._index_of = 0
             self._all_sealed = True

@@ -8,12 +8,14 @@
 use std::borrow::Cow;
 
 use super::bitshuffle::{self, BitshuffleRule};
+use super::cells::Cells;
 use super::{
-    BITSHUFFLE, BYTEDELTA, BYTEDELTA_OLD, DELTA, INT_TRUNC, NOFILTER, SHUFFLE, TRUNC_PREC, UserFilter, bytedelta,
-    delta, name_of_id, shuffle, truncate,
+    BITSHUFFLE, BYTEDELTA, BYTEDELTA_OLD, DELTA, INT_TRUNC, NDCELL, NDMEAN, NOFILTER, SHUFFLE, TRUNC_PREC, UserFilter,
+    bytedelta, delta, name_of_id, shuffle, truncate,
 };
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
+use crate::shape::BlockShape;
 
 /// One filter with everything it needs to know; all widths are in bytes and none is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,7 @@ enum Step {
     Truncate { width: usize, bits: u32 },
     Bytedelta { nplanes: usize },
     BytedeltaOld { nplanes: usize },
+    Cells(Cells),
     User { id: u8, meta: u8 },
 }
 
@@ -56,25 +59,31 @@ impl Pipeline {
     /// The pipeline of a chunk that is read.
     ///
     /// `typesize` is the chunk's, 1 to 255 bytes; `itemsize` is the size in bytes of the container's items where
-    /// it is known, which [`BYTEDELTA`] may need. The filters of `user` go before those that are built in. Of
+    /// it is known, which [`BYTEDELTA`] may need; `shape` is that of the container's blocks, which [`NDCELL`] and
+    /// [`NDMEAN`] need. The filters of `user` go before those that are built in. Of
     /// filters that only lose bits, nothing is asked, as there is nothing to undo; such a pipeline leaves them
     /// out of [`forward`](Self::forward) too.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] for a filter that is neither built in nor the user's, and [`Error::Argument`] for a
-    /// typesize out of range.
+    /// [`Error::Unsupported`] for a filter that is neither built in nor the user's, [`Error::NeedsShape`] for one
+    /// that misses the shape, [`Error::Field`] for one whose meta does not go with it, and [`Error::Argument`] for
+    /// a typesize out of range.
     pub fn for_reading(
         ids: [u8; 6],
         metas: [u8; 6],
         typesize: usize,
         itemsize: Option<usize>,
+        shape: Option<BlockShape>,
         rule: BitshuffleRule,
         user: Option<&dyn UserFilter>,
     ) -> Result<Self> {
         let mut steps = Vec::new();
-        for (id, meta) in std::iter::zip(ids, metas) {
+        for (slot, (id, meta)) in std::iter::zip(ids, metas).enumerate() {
             steps.extend(match id {
+                NDCELL | NDMEAN if !brought(user, id) => {
+                    Some(Step::Cells(Cells::for_reading(slot, id, meta, itemsize.unwrap_or(typesize), shape)?))
+                }
                 TRUNC_PREC | INT_TRUNC if !brought(user, id) => None,
                 BYTEDELTA_OLD if !brought(user, id) => {
                     Some(Step::BytedeltaOld { nplanes: nplanes(meta, typesize, itemsize)? })
@@ -93,12 +102,14 @@ impl Pipeline {
     ///
     /// [`Error::Unsupported`] for a filter that is neither built in nor the user's, and for the old
     /// [`BYTEDELTA_OLD`]. [`Error::Argument`] for a typesize out of range, for [`DELTA`] anywhere but first or more than
-    /// once, and for a meta of [`TRUNC_PREC`] or [`INT_TRUNC`] that its typesize does not allow.
+    /// once, for a meta of [`TRUNC_PREC`] or [`INT_TRUNC`] that its typesize does not allow, and for [`NDCELL`] and
+    /// [`NDMEAN`] without a shape or with one that their meta does not go with.
     pub fn for_writing(
         ids: [u8; 6],
         metas: [u8; 6],
         typesize: usize,
         itemsize: Option<usize>,
+        shape: Option<BlockShape>,
         rule: BitshuffleRule,
         user: Option<&dyn UserFilter>,
     ) -> Result<Self> {
@@ -110,7 +121,12 @@ impl Pipeline {
                 return Err(Error::Argument { name: "filters", expected, found: id.into() });
             }
             nfilters += usize::from(id != NOFILTER);
-            steps.extend(step(id, meta, typesize, itemsize, rule, user)?);
+            steps.extend(match id {
+                NDCELL | NDMEAN if !brought(user, id) => {
+                    Some(Step::Cells(Cells::for_writing(id, meta, itemsize.unwrap_or(typesize), shape)?))
+                }
+                _ => step(id, meta, typesize, itemsize, rule, user)?,
+            });
         }
         Ok(Self { steps })
     }
@@ -119,6 +135,12 @@ impl Pipeline {
     #[must_use]
     pub fn needs_reference(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Delta { .. }))
+    }
+
+    /// Whether a filter goes by the shape of the container's blocks.
+    #[must_use]
+    pub fn needs_shape(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Cells(_)))
     }
 
     /// Whether [`forward`](Self::forward) returns its input.
@@ -152,7 +174,7 @@ impl Pipeline {
     ///
     /// What the user's filters return; [`Error::Unsupported`] when they are missing, or when the pipeline was
     /// made for reading and has [`BYTEDELTA_OLD`]; [`Error::Argument`] for a reference that is shorter than the
-    /// block; [`Error::OutOfMemory`].
+    /// block, and for a block that has not the shape; [`Error::OutOfMemory`].
     pub fn forward<'a>(
         &self,
         isa: Isa,
@@ -180,7 +202,7 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// [`Error::Destination`] unless both sides have the same length; what the user's filters return;
+    /// [`Error::Destination`] unless both sides have the same length; [`Error::Field`] unless that is the shape's; what the user's filters return;
     /// [`Error::Unsupported`] when they are missing; [`Error::Argument`] for a reference that is shorter than the
     /// block; [`Error::OutOfMemory`].
     pub fn backward(
@@ -240,6 +262,7 @@ impl Step {
             Self::Truncate { width, bits } => truncate::forward(width, bits, src, dst),
             Self::Bytedelta { nplanes } => bytedelta::forward(nplanes, src, dst),
             Self::BytedeltaOld { .. } => return Err(unsupported(BYTEDELTA_OLD)),
+            Self::Cells(cells) => return cells.forward(src, dst),
             Self::User { id, meta } => {
                 dst.fill(0);
                 return user.ok_or_else(|| unsupported(id))?.forward(id, meta, src, dst);
@@ -263,6 +286,7 @@ impl Step {
             Self::Truncate { .. } => dst.copy_from_slice(src),
             Self::Bytedelta { nplanes } => bytedelta::backward(isa, nplanes, src, dst),
             Self::BytedeltaOld { nplanes } => bytedelta::backward_old(isa, nplanes, src, dst),
+            Self::Cells(cells) => return cells.backward(src, dst),
             Self::User { id, meta } => {
                 dst.fill(0);
                 return user.ok_or_else(|| unsupported(id))?.backward(id, meta, src, dst);

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::filters::FIRST_USER;
 use crate::filters::testing::{noise, on_every_isa};
-use crate::filters::{FIRST_USER, NDCELL, NDMEAN};
 
 /// A user's filters: `FIRST_USER` adds the meta to every byte, the next one writes nothing, `NDCELL` reverses.
 struct Own;
@@ -36,11 +36,11 @@ impl UserFilter for Own {
 const RULE: BitshuffleRule = BitshuffleRule::Current;
 
 fn writing(ids: [u8; 6], metas: [u8; 6], typesize: usize) -> Result<Pipeline> {
-    Pipeline::for_writing(ids, metas, typesize, None, RULE, None)
+    Pipeline::for_writing(ids, metas, typesize, None, None, RULE, None)
 }
 
 fn reading(ids: [u8; 6], metas: [u8; 6], typesize: usize) -> Result<Pipeline> {
-    Pipeline::for_reading(ids, metas, typesize, None, RULE, None)
+    Pipeline::for_reading(ids, metas, typesize, None, None, RULE, None)
 }
 
 fn filtered(pipeline: &Pipeline, isa: Isa, block: &[u8], reference: Option<&[u8]>) -> Vec<u8> {
@@ -55,7 +55,7 @@ fn undone(pipeline: &Pipeline, isa: Isa, stage: &[u8], reference: Option<&[u8]>)
 
 #[test]
 fn filters_that_are_not_built_in_are_named() {
-    for (id, name) in [(5, "unknown"), (NDCELL, "ndcell"), (NDMEAN, "ndmean"), (37, "unknown"), (200, "user")] {
+    for (id, name) in [(5, "unknown"), (37, "unknown"), (200, "user")] {
         let refusal = Error::Unsupported { what: "filter", id, name };
         assert_eq!(reading([0, 0, 0, id, 0, 1], [1; 6], 4).unwrap_err(), refusal);
         assert_eq!(writing([0, 0, 0, id, 0, 1], [1; 6], 4).unwrap_err(), refusal);
@@ -138,22 +138,22 @@ fn bytedelta_takes_its_planes_from_meta_container_or_header() {
     let ids = [0, 0, 0, 0, 0, BYTEDELTA];
     let block = [10, 20, 30, 40, 50, 60];
     let out = |meta, itemsize| {
-        let pipeline = Pipeline::for_writing(ids, [meta; 6], 2, itemsize, RULE, None).unwrap();
+        let pipeline = Pipeline::for_writing(ids, [meta; 6], 2, itemsize, None, RULE, None).unwrap();
         filtered(&pipeline, Isa::detect(), &block, None)
     };
     assert_eq!(out(1, Some(3)), [10, 10, 10, 10, 10, 10]);
     assert_eq!(out(0, Some(3)), [10, 10, 30, 10, 50, 10]);
     assert_eq!(out(0, None), [10, 10, 10, 40, 10, 10]);
     assert_eq!(out(0, Some(1000)), block);
-    assert!(Pipeline::for_writing(ids, [0; 6], 2, Some(0), RULE, None).is_err());
+    assert!(Pipeline::for_writing(ids, [0; 6], 2, Some(0), None, RULE, None).is_err());
 }
 
 #[test]
 fn the_users_filters_run_and_must_be_there() {
     let (ids, metas) = ([0, FIRST_USER, SHUFFLE, NDCELL, 0, 0], [0, 7, 0, 0, 0, 0]);
     let block = noise(101);
-    let write = Pipeline::for_writing(ids, metas, 4, None, RULE, Some(&Own)).unwrap();
-    let read = Pipeline::for_reading(ids, metas, 4, None, RULE, Some(&Own)).unwrap();
+    let write = Pipeline::for_writing(ids, metas, 4, None, None, RULE, Some(&Own)).unwrap();
+    let read = Pipeline::for_reading(ids, metas, 4, None, None, RULE, Some(&Own)).unwrap();
     let stage = filtered(&write, Isa::detect(), &block, None);
     assert_eq!(stage[100], block[0].wrapping_add(7));
     assert_eq!(undone(&read, Isa::detect(), &stage, None), block);
@@ -180,10 +180,10 @@ fn a_users_filter_goes_before_the_one_that_is_built_in() {
     }
     for id in [SHUFFLE, TRUNC_PREC, DELTA, BYTEDELTA_OLD, INT_TRUNC, NDCELL, 255] {
         let (ids, mut scratch) = ([0, BITSHUFFLE, 0, 0, 0, id], Scratch::default());
-        let write = Pipeline::for_writing(ids, [0; 6], 4, None, RULE, Some(&Every)).unwrap();
+        let write = Pipeline::for_writing(ids, [0; 6], 4, None, None, RULE, Some(&Every)).unwrap();
         assert_eq!(write.forward(Isa::detect(), &[0; 3], None, &mut scratch, Some(&Every)), Ok(&[id; 3][..]));
         let mut dst = [0; 3];
-        let read = Pipeline::for_reading(ids, [0; 6], 4, None, RULE, Some(&Every)).unwrap();
+        let read = Pipeline::for_reading(ids, [0; 6], 4, None, None, RULE, Some(&Every)).unwrap();
         read.backward(Isa::detect(), &[0; 3], &mut dst, None, &mut scratch, Some(&Every)).unwrap();
         assert_eq!(dst, [BITSHUFFLE; 3]);
     }
@@ -193,14 +193,15 @@ fn a_users_filter_goes_before_the_one_that_is_built_in() {
 fn what_a_users_filter_says_is_passed_on() {
     let mut metas = [0; 6];
     metas[5] = 99;
-    let read = Pipeline::for_reading([0, 0, 0, 0, 0, FIRST_USER], metas, 4, None, RULE, Some(&Own)).unwrap();
+    let read = Pipeline::for_reading([0, 0, 0, 0, 0, FIRST_USER], metas, 4, None, None, RULE, Some(&Own)).unwrap();
     let outcome = read.backward(Isa::detect(), &[0; 8], &mut [0; 8], None, &mut Scratch::default(), Some(&Own));
     assert_eq!(outcome, Err(Error::User { what: "filter", id: FIRST_USER, reason: "99".into() }));
 }
 
 #[test]
 fn nothing_of_an_earlier_block_shows_through_a_users_filter() {
-    let pipeline = Pipeline::for_writing([0, 0, 0, 0, 0, FIRST_USER + 1], [0; 6], 1, None, RULE, Some(&Own)).unwrap();
+    let pipeline =
+        Pipeline::for_writing([0, 0, 0, 0, 0, FIRST_USER + 1], [0; 6], 1, None, None, RULE, Some(&Own)).unwrap();
     let mut scratch = Scratch { a: vec![0xEE; 64], b: vec![0xEE; 64] };
     let out = pipeline.forward(Isa::detect(), &[1; 32], None, &mut scratch, Some(&Own)).unwrap();
     assert_eq!(out, [0; 32]);
@@ -234,7 +235,7 @@ fn delta_with_a_lossy_filter_behind_it_reads_back_as_truncated() {
 #[test]
 fn version_2_reaches_bitshuffle() {
     let ids = [0, 0, 0, 0, 0, BITSHUFFLE];
-    let old = Pipeline::for_reading(ids, [0; 6], 1, None, BitshuffleRule::Version2, None).unwrap();
+    let old = Pipeline::for_reading(ids, [0; 6], 1, None, None, BitshuffleRule::Version2, None).unwrap();
     let new = reading(ids, [0; 6], 1).unwrap();
     let stage = noise(12);
     assert_eq!(undone(&old, Isa::detect(), &stage, None), stage);
@@ -274,8 +275,8 @@ proptest! {
         block in prop::collection::vec(any::<u8>(), 0..5000),
         first_block in prop::option::of(prop::collection::vec(any::<u8>(), 5000)),
     ) {
-        let write = Pipeline::for_writing(ids, metas, typesize, itemsize, RULE, Some(&Own)).unwrap();
-        let read = Pipeline::for_reading(ids, metas, typesize, itemsize, RULE, Some(&Own)).unwrap();
+        let write = Pipeline::for_writing(ids, metas, typesize, itemsize, None, RULE, Some(&Own)).unwrap();
+        let read = Pipeline::for_reading(ids, metas, typesize, itemsize, None, RULE, Some(&Own)).unwrap();
         let reference = first_block.as_deref();
         let expected = filtered(&write, Isa::scalar(), &block, reference);
         prop_assert_eq!(expected.len(), block.len());
@@ -295,7 +296,7 @@ proptest! {
         first_block in prop::option::of(prop::collection::vec(any::<u8>(), 1000)),
     ) {
         let rule = if version2 { BitshuffleRule::Version2 } else { RULE };
-        if let Ok(read) = Pipeline::for_reading(ids, metas, typesize, None, rule, None) {
+        if let Ok(read) = Pipeline::for_reading(ids, metas, typesize, None, None, rule, None) {
             let expected = undone(&read, Isa::scalar(), &stage, first_block.as_deref());
             on_every_isa(|isa| {
                 assert_eq!(undone(&read, isa, &stage, first_block.as_deref()), expected, "{}", isa.name());

@@ -1,0 +1,5 @@
+//! Any content comes back that goes by the shape of its blocks.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| superchunk_engine::fuzzing::shaped(data));

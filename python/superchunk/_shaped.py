@@ -1,0 +1,189 @@
+"""Chunks that go by the shape of an array's blocks: what the layer `b2nd` says of them.
+
+::
+
+    NDCELL, NDMEAN     need the shape to be read and to be written
+    NDLZ               needs it to be written
+    ZFP                needs both, and the package zfpy
+
+Reading asks for the layer only after the engine has said that a chunk needs it: most arrays have
+none of these. Knows nothing of items or slices.
+
+Source: docs/format/codecs.md; docs/format/filters.md, section "Registered filters".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from superchunk import _engine, _zfp
+from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
+from superchunk.exceptions import ArgumentError, DtypeError, UnsupportedError
+from superchunk.frame.b2nd import LAYERS, ArrayLayout
+from superchunk.frame.dtypes import parse_dtype
+from superchunk.params import Codec, Filter
+
+if TYPE_CHECKING:
+    import weakref
+    from collections.abc import Callable, Mapping, Sequence
+
+    from superchunk.schunk import SChunk
+
+__all__ = ["ZFP_IDS", "check_shaped", "is_shaped", "layout_of", "read_shaped", "with_shape", "zfp_hooks"]
+
+T = TypeVar("T")
+
+ZFP_IDS: Final = frozenset(_zfp.IDS)
+_CODECS: Final = ZFP_IDS | {Codec.NDLZ.value}
+_FILTERS: Final = frozenset((Filter.NDCELL.value, Filter.NDMEAN.value))
+
+
+def layout_of(meta: Mapping[str, bytes]) -> ArrayLayout | None:
+    """Return the array layer among fixed metalayers, None if there is none or it has no blocks.
+
+    Raises
+    ------
+    FormatError
+        The layer is damaged.
+
+    """
+    content = next((meta[name] for name in LAYERS if name in meta), None)
+    layout = None if content is None else ArrayLayout.from_bytes(content)
+    return layout if layout is not None and all(layout.blocks) else None
+
+
+def is_shaped(codec: int, filters: bytes) -> bool:
+    """Return whether a codec or filter goes by the shape of blocks."""
+    return codec in _CODECS or not _FILTERS.isdisjoint(filters)
+
+
+def check_shaped(codec: int, filters: bytes, layout: ArrayLayout | None, typesize: int) -> None:
+    """Refuse to compress what would come back as something else; the engine refuses the rest.
+
+    Raises
+    ------
+    ArgumentError
+        There is no array layer, or the items are no numbers of the kind that the codec or filter takes them for.
+
+    """
+    names = [Filter(ident).name for ident in filters if ident in _FILTERS]
+    if codec in _CODECS:
+        names.append(Codec(codec).name)
+    if layout is None:
+        raise ArgumentError(
+            f"{' and '.join(names)}: expected a container with the metalayer b2nd, which has the block shape, got none"
+        )
+    if codec in ZFP_IDS:
+        _zfp.check(codec, filters, layout.blocks, typesize)
+    if codec in ZFP_IDS or Filter.NDMEAN.value in filters:
+        _check_floats(names, layout, typesize)
+
+
+def _check_floats(names: list[str], layout: ArrayLayout, typesize: int) -> None:
+    """Refuse items that are not f32 or f64; of items without a dtype nothing is known."""
+    if layout.dtype_text is None:
+        return
+    try:
+        dtype = parse_dtype(layout.dtype_text, typesize)
+    except DtypeError:
+        return
+    if dtype.kind not in "fSV" or dtype.str.startswith(">"):
+        raise ArgumentError(f"{' and '.join(names)}: expected a dtype of float32 or float64, got {dtype}")
+
+
+def zfp_hooks(owner: weakref.ref[SChunk], layout: ArrayLayout, typesize: int) -> _engine.Hooks:
+    """Return ZFP for blocks of this layout, together with what the user has registered.
+
+    Raises
+    ------
+    UnsupportedError
+        The package zfpy is not installed.
+
+    """
+    return hooks_for(owner, _zfp.codecs(layout.blocks, typesize))  # type: ignore[return-value]  # codecs: never None
+
+
+def read_shaped(
+    meta: Mapping[str, bytes],
+    owner: weakref.ref[SChunk],
+    requests: Sequence[_engine.Request],
+    out: memoryview | bytearray | None = None,
+    *,
+    nthreads: int,
+    itemsize: int,
+) -> bytes | None:
+    """Read pieces of chunks as `_engine.read` does, with the array layer and ZFP where they are needed.
+
+    Parameters
+    ----------
+    meta
+        The container's fixed metalayers.
+    owner
+        Whom user codecs and filters are told about.
+    requests, out, nthreads, itemsize
+        As for the engine.
+
+    Raises
+    ------
+    UnsupportedError
+        A codec or filter is not available, or misses the layer or a package.
+    FormatError
+        A chunk, or the layer, is damaged.
+
+    """
+    return with_shape(
+        meta,
+        owner,
+        itemsize,
+        lambda hooks, blocks: _engine.read(
+            requests, out, nthreads=nthreads, itemsize=itemsize, hooks=hooks, blockshape=blocks
+        ),
+    )
+
+
+def with_shape(
+    meta: Mapping[str, bytes],
+    owner: weakref.ref[SChunk],
+    itemsize: int,
+    call: Callable[[_engine.Hooks | None, tuple[int, ...] | None], T],
+) -> T:
+    """Return what `call` returns, a call of the engine that decodes chunks, with what they need.
+
+    Parameters
+    ----------
+    meta
+        The container's fixed metalayers.
+    owner
+        Whom user codecs and filters are told about.
+    itemsize
+        Bytes of an item.
+    call
+        Takes the hooks, or None, and the shape of blocks, or None. It is called again with
+        more of these if it says that it needs them, and so must be able to start anew.
+
+    Raises
+    ------
+    UnsupportedError
+        A codec or filter is not available, or misses the layer or a package.
+    FormatError
+        The layer is damaged, or what `call` raises.
+
+    """
+    hooks = hooks_for(owner) if ucodecs_registry or ufilters_registry else None
+    try:
+        return call(hooks, None)
+    except UnsupportedError as error:
+        layout = layout_of(meta) if _goes_by_shape(error) else None
+        if layout is None:
+            raise
+    try:
+        return call(hooks, layout.blocks)
+    except UnsupportedError as error:
+        if not (error.what == "codec" and error.ident in ZFP_IDS):
+            raise
+    return call(zfp_hooks(owner, layout, itemsize), layout.blocks)
+
+
+def _goes_by_shape(error: UnsupportedError) -> bool:
+    """Return whether an error is about a codec or filter that goes by the shape."""
+    return error.ident in (_CODECS if error.what == "codec" else _FILTERS)

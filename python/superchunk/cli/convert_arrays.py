@@ -1,0 +1,236 @@
+"""``superchunk convert`` between formats: an array is read box by box and written box by box.
+
+::
+
+    open SOURCE ──> Plan ──> create TARGET aside ──> boxes ──> attributes ──> [compare] ──> rename
+
+A box has some 32 MB, or is one chunk if that is larger. TARGET takes its name when everything is there; what was at
+that name stays until then.
+
+Source: docs/cli.md, section "Arrays".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import numpy as np
+
+import superchunk
+from superchunk.cli import output
+from superchunk.cli.errors import Failure, describe
+from superchunk.cli.files import STANDARD, writing_aside
+from superchunk.cli.formats.base import FOREIGN
+from superchunk.cli.formats.boxes import aligned_boxes, sequential_boxes
+from superchunk.cli.formats.places import BLOSC2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from superchunk.cli.formats.base import Box, Plan, Source, Target
+    from superchunk.cli.formats.places import Place
+
+__all__ = ["Job", "convert_array"]
+
+_ZARR_FILES: Final = ("zarr.json", ".zarray", ".zgroup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What was asked for."""
+
+    source: Place
+    target: Place
+    wishes: Plan
+    """How to compress; shape and dtype are the source's."""
+    force: bool
+    verify: bool
+
+
+def convert_array(job: Job) -> dict[str, Any]:
+    """Make the array at the target, and return what was done, fit for JSON.
+
+    Raises
+    ------
+    Failure
+        It cannot be read, or not be made there.
+
+    """
+    try:
+        source = job.source.open()
+    except FOREIGN as error:
+        raise _about(job.source.name, error) from error
+    with contextlib.closing(source):
+        plan = _plan(job, source)
+        with _aside(job) as aside:
+            try:
+                facts = _write(job, source, plan, aside)
+            except FOREIGN as error:
+                raise _about(job.target.name, error) from error
+    facts["target_bytes"] = _stored(Path(job.target.path))
+    return facts
+
+
+def _about(name: str, error: BaseException) -> Failure:
+    text = describe(error)
+    return Failure(text if name in text else f"{name}: {text}")
+
+
+def _plan(job: Job, source: Source) -> Plan:
+    """Return what is to be made of a source."""
+    if not source.dtype.itemsize:
+        raise Failure(f"{job.source.name}: has items of 0 bytes, dtype {source.dtype}, and nothing to convert")
+    for name, sides in (("--chunks", job.wishes.chunks), ("--blocks", job.wishes.blocks)):
+        if sides is not None and len(sides) != len(source.shape):
+            raise click.UsageError(f"{name}: expected {len(source.shape)} numbers, for the shape {source.shape}")
+    return replace(job.wishes, shape=source.shape, dtype=source.dtype, fill=source.fill, hint=source.chunks)
+
+
+def _boxes(source: Source, target: Target) -> Iterator[Box]:
+    """Return the boxes to move, in the order that suits the target."""
+    shape, itemsize = source.shape, source.dtype.itemsize
+    chunks = target.chunks
+    if not target.sequential and chunks is None:
+        chunks = source.chunks
+    if target.sequential or chunks is None:
+        return sequential_boxes(shape, itemsize, source.chunks)
+    return aligned_boxes(shape, itemsize, tuple(max(part, 1) for part in chunks), source.chunks)
+
+
+def _write(job: Job, source: Source, plan: Plan, aside: Path) -> dict[str, Any]:
+    nbytes = int(np.prod(source.shape, dtype=object)) * plan.itemsize
+    target = job.target.create(aside, plan, replace=job.force)
+    with contextlib.closing(target):
+        with output.progress(job.target.name, nbytes) as advance:
+            _move(source, target, _boxes(source, target), advance)
+        left_out = _carry(source, target)
+        target.finish()
+        settled = target.settled
+    if job.verify:
+        _compare(job, source, aside, nbytes)
+    return {
+        "source": job.source.name,
+        "target": job.target.name,
+        "kind": job.target.kind,
+        "shape": list(source.shape),
+        "dtype": str(source.dtype),
+        "nbytes": nbytes,
+        **settled,
+        "attributes": len(source.attributes) - len(left_out),
+        "left_out": left_out,
+        "verified": job.verify,
+    }
+
+
+def _move(source: Source, target: Target, boxes: Iterator[Box], advance: Callable[[int], None]) -> None:
+    for box in boxes:
+        values = source.read(box)
+        target.write(box, values)
+        advance(values.nbytes)
+
+
+def _carry(source: Source, target: Target) -> dict[str, str]:
+    """Give the attributes to the target, and return those that do not fit, with the reasons."""
+    left_out = {}
+    for name, value in source.attributes.items():
+        try:
+            target.set_attribute(name, value)
+        except FOREIGN as error:
+            left_out[name] = describe(error)
+    return left_out
+
+
+def _compare(job: Job, source: Source, aside: Path, nbytes: int) -> None:
+    """Read the new array back, and raise unless it has the items of the source."""
+    with (
+        contextlib.closing(job.target.moved_to(aside).open()) as made,
+        output.progress("comparing", nbytes) as advance,
+    ):
+        if made.shape != source.shape or made.dtype != source.dtype:
+            raise Failure(
+                f"{job.target.name}: expected shape {source.shape} and dtype {source.dtype} back, "
+                f"found {made.shape} and {made.dtype}"
+            )
+        chunks = made.chunks or source.chunks
+        boxes = (
+            sequential_boxes(source.shape, source.dtype.itemsize)
+            if chunks is None
+            else aligned_boxes(source.shape, source.dtype.itemsize, chunks, source.chunks)
+        )
+        for box in boxes:
+            expected, found = np.ascontiguousarray(source.read(box)), np.ascontiguousarray(made.read(box))
+            if expected.tobytes() != found.tobytes():
+                raise Failure(f"{job.target.name}: the items of box {box} differ; the new array is removed")
+            advance(expected.nbytes)
+
+
+@contextlib.contextmanager
+def _aside(job: Job) -> Iterator[Path]:
+    """Give a path to write to, which becomes the target when the block ends well."""
+    target, same_file = Path(job.target.path), job.source.path
+    if job.target.kind == "hdf5":
+        if target.is_file():
+            # A dataset is added to a copy, so that nothing can happen to the others.
+            with writing_aside(target, force=True) as aside:
+                shutil.copyfile(target, aside)
+                yield aside
+            return
+        same_file = STANDARD
+    if Path(same_file).is_dir():
+        same_file = STANDARD
+    if job.target.kind == "zarr" or (job.target.kind in BLOSC2 and not job.wishes.contiguous):
+        with _folder_aside(job, target) as aside:
+            yield aside
+        return
+    if target.is_dir() and job.force:
+        raise Failure(f"{target}: is a directory, which a file does not replace")
+    with writing_aside(target, force=job.force, source=same_file) as aside:
+        yield aside
+
+
+@contextlib.contextmanager
+def _folder_aside(job: Job, target: Path) -> Iterator[Path]:
+    """Do as `writing_aside` does, for a directory."""
+    there = os.path.lexists(target)
+    if there and not job.force:
+        raise Failure(f"{target}: exists already; --force replaces it")
+    source = Path(job.source.path).resolve()
+    final = Path(os.path.realpath(target))
+    if source == final or source in final.parents or final in source.parents:
+        raise Failure(f"{target}: is, holds or is inside what is read")
+    if there and job.target.kind == "zarr" and not any((final / name).is_file() for name in _ZARR_FILES):
+        raise Failure(f"{target}: is no Zarr array, so it is not replaced")
+    if not final.parent.is_dir():
+        raise Failure(f"{target}: there is no directory {final.parent}")
+    aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
+    old = final.with_name(f".{final.name}.{secrets.token_hex(4)}.old")
+    try:
+        yield aside
+        if there:
+            if job.target.kind != "zarr":
+                superchunk.remove_urlpath(str(final))
+            else:
+                final.rename(old)
+        try:
+            aside.rename(final)
+        except OSError:
+            if old.exists():
+                old.rename(final)
+            raise
+    finally:
+        for leftover in (aside, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _stored(path: Path) -> int:
+    """Return the bytes of a file, or of all files of a directory."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(part.stat().st_size for part in path.rglob("*") if part.is_file())

@@ -1,0 +1,93 @@
+"""Arrays in Blosc2 frames: `superchunk.NDArray`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import superchunk
+from superchunk.cli.formats.base import Source, Target
+from superchunk.cli.formats.blosc2_attributes import attributes_of, cparams_for, read_fill, record, record_fill
+from superchunk.cli.formats.frame import FrameSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+    from superchunk import NDArray
+    from superchunk.cli.formats.base import Box, Plan
+
+__all__ = ["ArraySource", "ArrayTarget", "create", "open_source"]
+
+
+class ArraySource(Source):
+    """An array in a frame."""
+
+    def __init__(self, array: NDArray) -> None:
+        self._array = array
+        self.shape, self.dtype = tuple(array.shape), array.dtype
+        self.chunks = tuple(max(part, 1) for part in array.chunks)
+        self.fill = read_fill(array.schunk, self.dtype)
+        self.attributes = attributes_of(array.schunk)
+
+    def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
+        """Return the items of a box, of its shape."""
+        values: np.ndarray[Any, np.dtype[Any]] = self._array[box]
+        return values
+
+    def pick(self, key: tuple[slice | int, ...]) -> np.ndarray[Any, np.dtype[Any]]:
+        """Return ``array[key]``, steps included."""
+        values: np.ndarray[Any, np.dtype[Any]] = self._array[key]
+        return values
+
+    def close(self) -> None:
+        """Close the frame."""
+        self._array.schunk.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class ArrayTarget(Target):
+    """A new array."""
+
+    array: NDArray
+
+    def write(self, box: Box, values: np.ndarray[Any, np.dtype[Any]]) -> None:
+        """Write the items of a box."""
+        self.array[box] = values
+
+    def set_attribute(self, name: str, value: object) -> None:
+        """Keep a value in a vlmetalayer."""
+        record(self.array.schunk, name, value)
+
+    def close(self) -> None:
+        """Close the frame."""
+        self.array.schunk.close()
+
+
+def open_source(place: str) -> Source:
+    """Open the array at `place`, or the stream of items that is there instead."""
+    opened: Any = superchunk.open(place, snapshot=True)
+    try:
+        return FrameSource(opened) if isinstance(opened, superchunk.SChunk) else ArraySource(opened)
+    except BaseException:
+        getattr(opened, "schunk", opened).close()
+        raise
+
+
+def create(place: Path, plan: Plan) -> ArrayTarget:
+    """Make an array at `place`, which must not exist."""
+    array = superchunk.zeros(
+        plan.shape,
+        dtype=plan.dtype,
+        chunks=plan.chunks,
+        blocks=plan.blocks,
+        cparams=cparams_for(plan),
+        urlpath=str(place),
+        mode="w",
+        contiguous=plan.contiguous,
+    )
+    record_fill(array.schunk, plan.fill)
+    target = ArrayTarget(chunks=tuple(max(part, 1) for part in array.chunks), array=array)
+    target.settled = {"chunks": list(array.chunks), "blocks": list(array.blocks)}
+    return target

@@ -1,0 +1,139 @@
+"""Cutting an array into boxes that fit into memory, and boxes into runs of items.
+
+::
+
+    chunks of the target      +---+---+---+---+
+                              |   |   |   |   |      a box is some whole chunks, as many along the last dimensions
+                              +---+---+---+---+      as fit into the memory that it may take: a row of chunks,
+                              |   |   |   |   |      some rows, or a single chunk
+                              +---+---+---+---+
+
+Pure arithmetic, no I/O.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from superchunk.cli.formats.base import Box
+
+__all__ = ["BUDGET", "aligned_boxes", "box_shape", "runs", "sequential_boxes"]
+
+BUDGET: Final = 2**25
+"""Bytes that a box may have. A single chunk of the target is a box whatever its size."""
+_SLACK: Final = 4
+"""How many times the budget a box may have so that no chunk of the source is decoded twice."""
+
+
+def aligned_boxes(
+    shape: tuple[int, ...],
+    itemsize: int,
+    chunks: tuple[int, ...],
+    source: tuple[int, ...] | None = None,
+    budget: int = BUDGET,
+) -> Iterator[Box]:
+    """Yield boxes of whole chunks that cover an array.
+
+    Parameters
+    ----------
+    shape
+        Items of the array along each dimension.
+    itemsize
+        Bytes of an item.
+    chunks
+        Items of a chunk of the target along each dimension, 1 or more each.
+    source
+        The same of the source, None if it is read in any portions.
+    budget
+        Bytes of a box, at most, unless one chunk is larger.
+
+    Examples
+    --------
+    >>> [tuple((s.start, s.stop) for s in box) for box in aligned_boxes((5, 4), 1, (2, 2), budget=8)]
+    [((0, 2), (0, 4)), ((2, 4), (0, 4)), ((4, 5), (0, 4))]
+
+    """
+    step = list(chunks)
+    if source is not None:
+        wide = [-(-max(there, here) // here) * here for here, there in zip(chunks, source, strict=True)]
+        if _nbytes(wide, shape, itemsize) <= _SLACK * budget:
+            step = wide
+    for axis in reversed(range(len(shape))):
+        room = budget // max(_nbytes(step, shape, itemsize), 1)
+        if room < 2:  # noqa: PLR2004 - one more does not fit
+            break
+        step[axis] *= room
+        if step[axis] < shape[axis]:
+            break
+    yield from _tiles(shape, tuple(step))
+
+
+def sequential_boxes(
+    shape: tuple[int, ...], itemsize: int, source: tuple[int, ...] | None = None, budget: int = BUDGET
+) -> Iterator[Box]:
+    """Yield boxes that are runs of items, one after the other in C order.
+
+    Examples
+    --------
+    >>> [tuple((s.start, s.stop) for s in box) for box in sequential_boxes((2, 3, 4), 1, budget=8)]
+    [((0, 1), (0, 2), (0, 4)), ((0, 1), (2, 3), (0, 4)), ((1, 2), (0, 2), (0, 4)), ((1, 2), (2, 3), (0, 4))]
+
+    """
+    step = [1] * len(shape)
+    for axis in reversed(range(len(shape))):
+        row = math.prod(step) * itemsize
+        if row * shape[axis] <= budget:
+            step[axis] = max(shape[axis], 1)
+            continue
+        rows = max(budget // max(row, 1), 1)
+        part = 1 if source is None else max(source[axis], 1)
+        if rows >= part:
+            rows -= rows % part
+        elif row * part <= _SLACK * budget:
+            rows = part
+        step[axis] = min(rows, shape[axis])
+        break
+    yield from _tiles(shape, tuple(step))
+
+
+def runs(shape: tuple[int, ...], box: Box) -> Iterator[tuple[int, int]]:
+    """Yield first item and number of items of each run of a box, in a stream in C order.
+
+    Examples
+    --------
+    >>> list(runs((4, 5), (slice(1, 3), slice(2, 4)))), list(runs((4, 5), (slice(1, 3), slice(0, 5))))
+    ([(7, 2), (12, 2)], [(5, 10)])
+
+    """
+    extents = box_shape(box)
+    if 0 in extents:
+        return
+    axis = len(shape) - 1
+    while axis > 0 and extents[axis] == shape[axis]:
+        axis -= 1
+    inner = math.prod(shape[axis + 1 :])
+    strides = [math.prod(shape[n + 1 :]) for n in range(axis)]
+    first = box[axis].start * inner if shape else 0
+    count = extents[axis] * inner if shape else 1
+    for index in itertools.product(*(range(part.start, part.stop) for part in box[: max(axis, 0)])):
+        yield first + sum(place * stride for place, stride in zip(index, strides, strict=True)), count
+
+
+def box_shape(box: Box) -> tuple[int, ...]:
+    """Return the items of a box along each dimension."""
+    return tuple(part.stop - part.start for part in box)
+
+
+def _nbytes(step: list[int], shape: tuple[int, ...], itemsize: int) -> int:
+    return math.prod(min(part, extent) for part, extent in zip(step, shape, strict=True)) * itemsize
+
+
+def _tiles(shape: tuple[int, ...], step: tuple[int, ...]) -> Iterator[Box]:
+    starts = (range(0, extent, part) for extent, part in zip(shape, step, strict=True))
+    for corner in itertools.product(*starts):
+        yield tuple(slice(at, min(at + part, extent)) for at, part, extent in zip(corner, step, shape, strict=True))

@@ -1,0 +1,131 @@
+"""Zarr arrays of format 2 and 3 in a directory, through the package zarr."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superchunk.cli.errors import Failure
+from superchunk.cli.formats.attributes import as_json
+from superchunk.cli.formats.base import Source, Target, blosc_shuffle, nonzero, require, sensible_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from superchunk.cli.formats.base import Box, Plan
+
+__all__ = ["ZarrSource", "ZarrTarget", "create", "open_source"]
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Leave out what the package warns of: that other readers may not know a dtype, for the most part."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+class ZarrSource(Source):
+    """An array in a directory."""
+
+    def __init__(self, path: str) -> None:
+        zarr = require("zarr", "zarr", f"{path}: Zarr")
+        with _quietly():
+            found = zarr.open(path, mode="r")
+        if isinstance(found, zarr.Group):
+            names = ", ".join(sorted(f"{path.rstrip('/')}/{name}" for name in found.array_keys())) or "none"
+            raise Failure(f"{path}: is a Zarr group; name one of its arrays: {names}")
+        self._array: Any = found
+        dtype = np.dtype(found.dtype)
+        if dtype.hasobject or dtype.kind == "T":
+            raise Failure(f"{path}: holds items of dtype {dtype}, which are not all of one size")
+        self.shape, self.dtype = tuple(found.shape), dtype
+        self.chunks = tuple(max(int(part), 1) for part in found.chunks)
+        self.fill = nonzero(found.fill_value, dtype)
+        self.attributes = dict(found.attrs.asdict())
+
+    def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
+        """Return the items of a box, of its shape."""
+        with _quietly():
+            return np.asarray(self._array[box], self.dtype)
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ZarrTarget(Target):
+    """A new array in a directory."""
+
+    array: Any
+    attributes: dict[str, object]
+
+    def write(self, box: Box, values: np.ndarray[Any, np.dtype[Any]]) -> None:
+        """Write the items of a box."""
+        with _quietly():
+            self.array[box] = values
+
+    def set_attribute(self, name: str, value: object) -> None:
+        """Keep a value for `finish`."""
+        self.attributes[name] = as_json(value)
+
+    def finish(self) -> None:
+        """Write the attributes, all at once."""
+        if self.attributes:
+            self.array.attrs.update(self.attributes)
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+
+def open_source(place: str) -> ZarrSource:
+    """Open the array at `place`."""
+    return ZarrSource(place)
+
+
+def create(place: Path, plan: Plan) -> ZarrTarget:
+    """Make an array at `place`, which must not exist."""
+    zarr = require("zarr", "zarr", f"{place.name}: Zarr")
+    chunks = sensible_chunks(plan)
+    version = _version(plan)
+    fill = None if plan.fill is None else np.frombuffer(plan.fill, plan.dtype)[0]
+    with _quietly():
+        array = zarr.create_array(
+            store=str(place),
+            shape=plan.shape,
+            dtype=plan.dtype,
+            chunks=chunks,
+            compressors=_compressor(plan, version),
+            fill_value=zarr.core.array.DEFAULT_FILL_VALUE if fill is None else fill,
+            zarr_format=version,
+        )
+    if np.dtype(array.dtype) != plan.dtype:
+        raise Failure(f"Zarr format {version} makes {array.dtype} of the dtype {plan.dtype}")
+    target = ZarrTarget(chunks=chunks, array=array, attributes={})
+    target.settled = {"chunks": list(chunks), "zarr_format": version}
+    return target
+
+
+def _version(plan: Plan) -> int:
+    """Return the version of the format, 2 or 3. The dtypes of format 3 have no byte order, only its codecs."""
+    foreign = plan.dtype.newbyteorder("=") != plan.dtype
+    if foreign and plan.zarr_format == 3:  # noqa: PLR2004
+        raise Failure(f"Zarr format 3 does not keep the byte order of the dtype {plan.dtype}; --zarr-format 2 does")
+    return plan.zarr_format or (2 if foreign else 3)
+
+
+def _compressor(plan: Plan, version: int) -> Any:  # noqa: ANN401 - of another package
+    """Return Blosc's codec, which every Zarr library has, with the parameters that were asked for."""
+    codec = (plan.codec or "zstd").lower()
+    level = 5 if plan.level is None else plan.level
+    shuffle = blosc_shuffle(plan, "Zarr's codec blosc")
+    if version == 2:  # noqa: PLR2004
+        numcodecs = require("numcodecs", "zarr", "Zarr")
+        return numcodecs.Blosc(cname=codec, clevel=level, shuffle=("noshuffle", "shuffle", "bitshuffle").index(shuffle))
+    codecs = require("zarr.codecs", "zarr", "Zarr")
+    return codecs.BloscCodec(cname=codec, clevel=level, shuffle=shuffle, typesize=min(plan.itemsize, 255))
