@@ -6,6 +6,7 @@
 
     chunk_decode, header   a chunk
     range_decode           start and length (u32 each), then a chunk
+    boxes                  16 bytes that choose shapes and a box, then a chunk
     seals                  the number of a bit (u32), then a chunk
     roundtrip              16 bytes that choose the parameters, then contents
     shaped                 16 bytes that choose shape and parameters, then contents
@@ -68,6 +69,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     for chunk in chunks():
         yield "chunk_decode", chunk
         yield "header", chunk[:64]
+        yield "boxes", rng.randbytes(16) + chunk
         yield "seals", rng.randbytes(4) + chunk
         nbytes = struct.unpack_from("<I", chunk.ljust(16, b"\0"), 4)[0] or 1
         start = rng.randrange(nbytes)

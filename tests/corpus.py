@@ -29,6 +29,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from superchunk import SChunk
+
 T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "corpus"
@@ -106,6 +108,12 @@ class Hostile:
     """Bytes that it says it holds, where that is absurd, else 0."""
     fields: Mapping[str, Any] = field(repr=False)
     """The entry as it stands in the manifest."""
+
+
+def as_schunk(opened: Any) -> SChunk:  # noqa: ANN401 - a SChunk or an NDArray
+    """Return what was opened as a list of chunks, also if it is an array."""
+    schunk: SChunk = getattr(opened, "schunk", opened)
+    return schunk
 
 
 def sha256(data: bytes | memoryview) -> str:

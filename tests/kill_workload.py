@@ -268,7 +268,8 @@ def _abandoned(rng: random.Random, state: State) -> Operation:
 def _reopened(path: str, how: dict[str, Any]) -> Change:
     def call(s: SChunk) -> SChunk:
         s.close()
-        return superchunk.open(path, mode="a", sync=how.get("sync", "explicit"))
+        again: SChunk = superchunk.open(path, mode="a", sync=how.get("sync", "explicit"))
+        return again
 
     return call
 

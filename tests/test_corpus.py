@@ -182,7 +182,7 @@ def test_frame_decodes_to_what_went_in(entry: corpus.Entry, nthreads: int) -> No
 @THREADS
 def test_super_chunk_of_a_frame_gives_items_and_slices(entry: corpus.Entry, nthreads: int) -> None:
     ways = superchunk.DParams(nthreads=nthreads)
-    with superchunk.open(entry.path, offset=entry.offset, dparams=ways) as schunk:
+    with corpus.as_schunk(superchunk.open(entry.path, offset=entry.offset, dparams=ways)) as schunk:
         assert (schunk.nbytes, schunk.nchunks) == (entry.nbytes, entry.fields["nchunks"])
         assert (schunk.typesize, len(schunk)) == (entry.typesize, entry.nbytes // entry.typesize)
         whole = schunk[:]
@@ -205,7 +205,7 @@ def test_super_chunk_of_a_frame_gives_items_and_slices(entry: corpus.Entry, nthr
 @corpus.parametrize("cframe")
 def test_frame_in_memory_reads_like_its_file(entry: corpus.Entry) -> None:
     frame = entry.read()[: entry.fields["file_nbytes"]]
-    with superchunk.open(entry.path, offset=entry.offset) as stored:
+    with corpus.as_schunk(superchunk.open(entry.path, offset=entry.offset)) as stored:
         frame_len = FrameStore.open(str(entry.path), offset=entry.offset).frame_len
         with superchunk.schunk_from_cframe(frame[:frame_len]) as schunk:
             assert schunk[:] == stored[:]

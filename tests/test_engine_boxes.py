@@ -128,6 +128,18 @@ def test_files_are_read_like_memory(tmp_path: Path, nthreads: int) -> None:
     assert np.array_equal(selected(named, (40, 50), geometry, box, array.dtype, nthreads=nthreads), array[3:99:7])
 
 
+def test_work_for_several_threads_is_read_like_that_for_one() -> None:
+    array = np.arange(1100 * 700).reshape(1100, 700) ** 2
+    for chunks, blocks in (((512, 512), (64, 64)), ((1000, 700), (10, 700)), ((64, 64), (64, 16)), ((1100, 3), (1, 3))):
+        geometry = _engine.Geometry(chunks, blocks, 8)
+        packed = chunks_of(array, chunks, geometry, params(geometry, 8, codec=1, nthreads=2))
+        for nthreads in (1, 2, 5):
+            for rows, columns in ((slice(0, 1100, 1), slice(0, 700, 1)), (slice(3, 1099, 2), slice(5, 700, 3))):
+                box = [(rows.start, rows.stop, rows.step), (columns.start, columns.stop, columns.step)]
+                found = selected(packed, chunks, geometry, box, array.dtype, nthreads=nthreads)
+                assert np.array_equal(found, array[rows, columns])
+
+
 def test_padding_of_a_packed_chunk_is_zero() -> None:
     geometry = _engine.Geometry([3, 4], [2, 3], 4)
     ones = np.ones((3, 4), "<i4")

@@ -17,7 +17,7 @@ _SMALL = 2**26
 
 @corpus.parametrize("cframe", "sframe", "b2nd")
 def test_every_frame_reads_as_its_manifest_says(entry: corpus.Entry) -> None:
-    with superchunk.open(entry.path, offset=entry.offset) as s:
+    with corpus.as_schunk(superchunk.open(entry.path, offset=entry.offset)) as s:
         assert (s.nbytes, s.typesize) == (entry.nbytes, entry.typesize)
         assert s.nchunks == entry.fields.get("nchunks", s.nchunks)
         if entry.optional:
@@ -36,7 +36,7 @@ def test_every_frame_reads_as_its_manifest_says(entry: corpus.Entry) -> None:
 
 @corpus.parametrize("cframe", "sframe", "b2nd")
 def test_metalayers_have_the_bytes_and_values_that_the_manifest_says(entry: corpus.Entry) -> None:
-    with superchunk.open(entry.path, offset=entry.offset) as s:
+    with corpus.as_schunk(superchunk.open(entry.path, offset=entry.offset)) as s:
         for kind, layers in (("meta", s.meta), ("vlmeta", s.vlmeta)):
             expected: Mapping[str, Any] = entry.fields.get(kind) or {}
             assert sorted(layers) == sorted(expected)
@@ -53,8 +53,8 @@ def test_metalayers_have_the_bytes_and_values_that_the_manifest_says(entry: corp
 def test_a_frame_in_memory_reads_as_the_file_does(entry: corpus.Entry) -> None:
     if entry.optional or entry.nbytes > _SMALL:
         pytest.skip("a plugin's, or a large one")
-    with superchunk.open(entry.path, offset=entry.offset) as s:
-        again = superchunk.from_cframe(s.to_cframe())
+    with corpus.as_schunk(superchunk.open(entry.path, offset=entry.offset)) as s:
+        again = corpus.as_schunk(superchunk.from_cframe(s.to_cframe()))
         assert again.nchunks == s.nchunks
         for nchunk in range(s.nchunks):
             assert again.decompress_chunk(nchunk) == s.decompress_chunk(nchunk)
@@ -63,7 +63,7 @@ def test_a_frame_in_memory_reads_as_the_file_does(entry: corpus.Entry) -> None:
 
 def _read_everything(entry: corpus.Hostile) -> str:
     """Open a frame and read all of it; return the hash of the content."""
-    with superchunk.open(entry.path) as s:
+    with corpus.as_schunk(superchunk.open(entry.path)) as s:
         for layers in (s.meta, s.vlmeta):
             for name in layers:
                 layers.raw(name)

@@ -176,13 +176,19 @@ def test_orthogonal_selections_are_those_of_ix(storage: str, drawn: Drawn, data:
         assert same(array[...], model)
 
 
+def other_partitions(shape: Shape, data: st.DataObject) -> dict[str, Any]:
+    """Draw keywords of `copy`; blocks alone have to fit into the chunks that there are, so they come with chunks."""
+    chunks, blocks = data.draw(partitions(shape))
+    return {"chunks": chunks, "blocks": None if chunks is None else blocks}
+
+
 @share(0.04)
 @given(drawn=arrays(), data=st.data())
 def test_a_copy_with_other_partitions_or_places_is_equal(drawn: Drawn, data: st.DataObject) -> None:
-    chunks, blocks = data.draw(partitions(drawn.content.shape))
+    other = other_partitions(drawn.content.shape, data)
     storage = data.draw(st.sampled_from(STORAGES[:3]))
     with kept(drawn, "memory") as array, tempfile.TemporaryDirectory() as folder:
-        copy = array.copy(chunks=chunks, blocks=blocks, **place(storage, Path(folder)))
+        copy = array.copy(**other, **place(storage, Path(folder)))
         assert same(copy[...], drawn.content)
         part = tuple(slice(n // 3, n) for n in drawn.content.shape)
         assert same(array.slice(part)[...], drawn.content[part])
@@ -357,8 +363,7 @@ class Arrays(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def copy(self, data: st.DataObject) -> None:
-        chunks, blocks = data.draw(partitions(self.model.shape))
-        assert same(self.array.copy(chunks=chunks, blocks=blocks)[...], self.model)
+        assert same(self.array.copy(**other_partitions(self.model.shape, data))[...], self.model)
 
     @rule()
     def bytes_of_it_are_an_equal_array(self) -> None:

@@ -3,9 +3,13 @@
 //! Each function takes any bytes whatever and panics if a promise is broken: [`chunk_decode`] and
 //! [`range_decode`] that no chunk panics, hangs, takes memory that it has not earned or leaves a byte
 //! of the destination unwritten; [`roundtrip`] that what goes in comes out; [`blosclz`], [`ndlz`] and
-//! [`header`] the same of these parts; [`shaped`] the same of chunks that go by the shape of blocks; [`seals`] that a seal proves its chunk and nothing else. The crate in `fuzz/` hands the fuzzer's bytes to them.
+//! [`header`] the same of these parts; [`shaped`] the same of chunks that go by the shape of blocks;
+//! [`boxes`] that what is read of an array is what stands in its chunk; [`seals`] that a seal proves its
+//! chunk and nothing else. The crate in `fuzz/` hands the fuzzer's bytes to them.
 //!
 //! Not part of the engine's interface.
+
+mod boxes;
 
 use crate::codecs::{Codec, CodecFormat, Decoder, Encoder, NDLZ, ndlz as nd};
 use crate::encode::{self, MAX_OVERHEAD};
@@ -17,6 +21,8 @@ use crate::read::{self, ReadOptions, Request};
 use crate::seal::{self, SEAL_LENGTH, Status};
 use crate::shape::BlockShape;
 use crate::source::{Place, Source};
+
+pub use boxes::boxes;
 
 /// Contents that claim more bytes than this are read in part only.
 const LARGEST_WHOLE: usize = 1 << 22;
@@ -317,6 +323,9 @@ mod tests {
         chunk
     }
 
+    /// A box of several blocks.
+    const WAY: [u8; 16] = [7, 1, 9, 0, 1, 1, 60, 250, 0, 3, 4, 60, 1, 2, 0, 0];
+
     fn content() -> Vec<u8> {
         (0..1001_u32).flat_map(|n| (n * 7 / 3).to_le_bytes()).take(4001).collect()
     }
@@ -330,6 +339,7 @@ mod tests {
                 damaged[bit / 8] ^= 1 << (bit % 8);
                 chunk_decode(&damaged);
                 header(&damaged);
+                boxes(&[WAY.as_slice(), &damaged].concat());
             }
             for bit in 0..8 * u32::try_from(sound.len().min(200)).unwrap() {
                 seals(&[&bit.to_le_bytes(), sound.as_slice()].concat());
@@ -364,14 +374,16 @@ mod tests {
         #[test]
         fn any_damage_decodes_or_gives_an_error(
             codec in 0..Codec::ALL.len(),
-            places in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            places in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            way in any::<[u8; 16]>(),
         ) {
-            let mut damaged = chunk(Codec::ALL[codec], &content());
+            let mut damaged = chunk(Codec::ALL[codec], &content()[..3840]);
             for (place, byte) in places {
                 let at = place.index(damaged.len());
                 damaged[at] = byte;
             }
             chunk_decode(&damaged);
+            boxes(&[way.as_slice(), &damaged].concat());
         }
 
         #[test]

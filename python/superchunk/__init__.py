@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
 from superchunk._chunkmap import MapCell, chunk_map
 from superchunk._cpu import print_versions
-from superchunk._frames import from_cframe, load, open, schunk_from_cframe  # noqa: A004
+from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
 from superchunk._repair import RepairedChunk, RepairReport, repair
 from superchunk._report import ChunkReport, PartReport, VerifyReport
@@ -28,6 +28,26 @@ from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
 from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
+from superchunk.arrays.calls import ChunkInfoNDArray
+from superchunk.arrays.converting import array, asarray, astype, copy
+from superchunk.arrays.creation import (
+    empty,
+    empty_like,
+    frombuffer,
+    fromiter,
+    full,
+    full_like,
+    nans,
+    ones,
+    ones_like,
+    uninit,
+    zeros,
+    zeros_like,
+)
+from superchunk.arrays.fields import NDField
+from superchunk.arrays.functions import reshape, save, take, take_along_axis
+from superchunk.arrays.joining import concat, concatenate, stack
+from superchunk.arrays.ndarray import NDArray, OIndex
 from superchunk.arrays.packed import (
     load_array,
     load_tensor,
@@ -49,7 +69,10 @@ from superchunk.arrays.partitions import (
     compute_chunks_blocks,
     explain_partition,
 )
+from superchunk.arrays.pieces import from_pieces
+from superchunk.arrays.ranges import arange, eye, linspace
 from superchunk.arrays.touched import get_slice_nchunks
+from superchunk.arrays.views import expand_dims, squeeze
 from superchunk.core import (
     clib_info,
     compress,
@@ -74,6 +97,7 @@ from superchunk.exceptions import (
     ChunkIndexError,
     ClosedError,
     FormatError,
+    KeywordError,
     LockedError,
     MetalayerError,
     MetalayerKeyError,
@@ -140,19 +164,24 @@ __all__ = [
     "CParams",
     "ChunkIndexError",
     "ChunkInfo",
+    "ChunkInfoNDArray",
     "ChunkReport",
     "ClosedError",
     "Codec",
     "DParams",
     "Filter",
     "FormatError",
+    "KeywordError",
     "LockedError",
     "MapCell",
     "Meta",
     "MetalayerError",
     "MetalayerKeyError",
     "MetalayerValueError",
+    "NDArray",
+    "NDField",
     "NewerFormatError",
+    "OIndex",
     "PartReport",
     "PartitionReport",
     "ReadOnlyError",
@@ -172,8 +201,12 @@ __all__ = [
     "VerifyReport",
     "VlMeta",
     "__version__",
+    "arange",
     "are_partitions_aligned",
     "are_partitions_behaved",
+    "array",
+    "asarray",
+    "astype",
     "blosclib_version",
     "chunk_map",
     "clib_info",
@@ -182,26 +215,43 @@ __all__ = [
     "compress_blosc1",
     "compressor_list",
     "compute_chunks_blocks",
+    "concat",
+    "concatenate",
+    "copy",
     "cparams_dflts",
     "cpu_info",
     "decompress",
     "decompress2",
     "detect_number_of_cores",
     "dparams_dflts",
+    "empty",
+    "empty_like",
+    "expand_dims",
     "explain_partition",
+    "eye",
     "free_resources",
     "from_cframe",
+    "from_pieces",
+    "frombuffer",
+    "fromiter",
+    "full",
+    "full_like",
     "get_blocksize",
     "get_cbuffer_sizes",
     "get_clib",
     "get_compressor",
     "get_cpu_info",
     "get_slice_nchunks",
+    "linspace",
     "load",
     "load_array",
     "load_tensor",
+    "nans",
     "ncores",
+    "ndarray_from_cframe",
     "nthreads",
+    "ones",
+    "ones_like",
     "open",
     "pack",
     "pack_array",
@@ -214,6 +264,8 @@ __all__ = [
     "register_filter",
     "remove_urlpath",
     "repair",
+    "reshape",
+    "save",
     "save_array",
     "save_tensor",
     "schunk_from_cframe",
@@ -221,15 +273,22 @@ __all__ = [
     "set_compressor",
     "set_nthreads",
     "set_releasegil",
+    "squeeze",
+    "stack",
     "stage_chunk",
     "storage_dflts",
+    "take",
+    "take_along_axis",
     "ucodecs_registry",
     "ufilters_registry",
+    "uninit",
     "unpack",
     "unpack_array",
     "unpack_array2",
     "unpack_tensor",
     "verify",
+    "zeros",
+    "zeros_like",
 ]
 
 

@@ -1,7 +1,7 @@
 """Opening frames: by path, or from bytes in memory.
 
-Which files and modes there are is `_opening`'s knowledge, what is opened is a
-`SChunk`.
+Which files and modes there are is `_opening`'s knowledge. What is opened is a `SChunk`, or
+an `NDArray` where the frame has the metalayer of an array; what it holds is theirs.
 
 Source: docs/format/cframe.md.
 """
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from superchunk._buffers import AnyBuffer
     from superchunk._handle import Deserialize
+    from superchunk.arrays.ndarray import NDArray
     from superchunk.params import CParams, CParamsDict, DParams, DParamsDict, SyncLevel
 
-__all__ = ["from_cframe", "load", "open", "schunk_from_cframe"]
+__all__ = ["from_cframe", "load", "ndarray_from_cframe", "open", "schunk_from_cframe"]
 
 
 def open(  # noqa: A001  (the name users know)
@@ -46,7 +47,7 @@ def open(  # noqa: A001  (the name users know)
     dparams: DParams | DParamsDict | None = None,
     deserialize: Deserialize = "safe",
     **kwargs: object,
-) -> SChunk:
+) -> Any:  # noqa: ANN401  (what is there decides)
     """Open a frame.
 
     Parameters
@@ -55,7 +56,7 @@ def open(  # noqa: A001  (the name users know)
         The file, or the directory of a sparse frame.
     mode
         ``"r"`` for reading, ``"a"`` for reading and writing. ``"w"`` as well, and it
-        empties the SChunk, which keeps its chunk size, parameters and fixed
+        empties a SChunk, which keeps its chunk size, parameters and fixed
         metalayers; an array is left as it is.
     offset
         Where the frame starts in the file, in bytes.
@@ -91,8 +92,8 @@ def open(  # noqa: A001  (the name users know)
 
     Returns
     -------
-    SChunk
-        In this version also when the frame holds an array.
+    SChunk or NDArray
+        An NDArray where the frame has the metalayer of an array, whatever the file is called.
 
     Raises
     ------
@@ -154,13 +155,13 @@ def open(  # noqa: A001  (the name users know)
     try:
         if handle.mode == "w" and not is_array(handle.opened()):
             reset_handle(handle, offset)
-        return SChunk._of_handle(handle, cparams, decompress)  # noqa: SLF001  (its own constructor for this)
+        return _fitting(SChunk._of_handle(handle, cparams, decompress))  # noqa: SLF001  (its own constructor for this)
     except BaseException:
         handle.close()
         raise
 
 
-def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> SChunk:  # noqa: ANN401  (those of open)
+def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> Any:  # noqa: ANN401  (those of open)
     """Open a frame and return a copy of it in memory.
 
     Parameters
@@ -181,8 +182,8 @@ def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> SCh
     if kwargs.get("mode") == "w":
         msg = "mode 'w': load() does not write"
         raise ValueError(msg)
-    with open(urlpath, offset=offset, **kwargs) as schunk:
-        return schunk.copy(contiguous=True)
+    with open(urlpath, offset=offset, **kwargs) as opened:
+        return opened.copy(contiguous=True)
 
 
 def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
@@ -214,10 +215,24 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
     return SChunk._of_handle(Handle(store, contiguous=True, deserialize=wanted))  # noqa: SLF001
 
 
-def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
-    """Return what a contiguous frame in memory holds; see `schunk_from_cframe`.
+def ndarray_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deserialize = "safe") -> NDArray:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    """Return an NDArray on a contiguous frame in memory; see `schunk_from_cframe`.
 
-    In this version that is a SChunk, also when it holds an array.
+    Raises
+    ------
+    ArgumentError
+        There is no array in it; a RuntimeError and a ValueError.
+    FormatError, TypeError, ValueError
+        As `schunk_from_cframe`.
+
+    """
+    from superchunk.arrays.ndarray import NDArray  # noqa: PLC0415  (needs NumPy, which frames do not)
+
+    return NDArray(schunk_from_cframe(cframe, copy, deserialize))
+
+
+def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize = "safe") -> Any:  # noqa: ANN401, FBT001, FBT002  (positional for users of python-blosc2)
+    """Return what a contiguous frame in memory holds, a SChunk or an NDArray; see `schunk_from_cframe`.
 
     Raises
     ------
@@ -225,4 +240,13 @@ def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize =
         As `schunk_from_cframe`.
 
     """
-    return schunk_from_cframe(cframe, copy, deserialize)
+    return _fitting(schunk_from_cframe(cframe, copy, deserialize))
+
+
+def _fitting(schunk: SChunk) -> SChunk | NDArray:
+    """Return the array that a SChunk holds, or the SChunk."""
+    if not is_array(schunk._handle.opened()):  # noqa: SLF001  (it has just been made)
+        return schunk
+    from superchunk.arrays.ndarray import NDArray  # noqa: PLC0415  (needs NumPy, which frames do not)
+
+    return NDArray(schunk)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from superchunk._handle import Handle
@@ -31,7 +32,7 @@ from superchunk.storage.memory import MemoryStore
 from superchunk.storage.sidecar import environment_locking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Unpack
 
     from superchunk._handle import Deserialize
@@ -45,7 +46,9 @@ __all__ = [
     "create_handle",
     "exists",
     "is_array",
+    "mode_of",
     "open_handle",
+    "publishing",
     "remove_urlpath",
     "reset_handle",
 ]
@@ -100,6 +103,11 @@ def check_storage(storage: Storage) -> Storage:
         msg = "mode 'r': cannot open for reading, because you did not specify a urlpath"
         raise ValueError(msg)
     return storage
+
+
+def mode_of(place: Storage) -> str:
+    """Return the mode in force: an mmap mode overrules it."""
+    return place.mode if place.mmap_mode is None else MMAP_MODES[place.mmap_mode]
 
 
 def _check_mmap(storage: Storage) -> None:
@@ -284,6 +292,21 @@ def create_handle(
         locking=storage.locking,
         compact_above=storage.compact_above,
     )
+
+
+@contextmanager
+def publishing(handle: Handle) -> Iterator[None]:
+    """Give a new file its name once its first content is in it; on an error drop it."""
+    store = handle.opened()
+    try:
+        yield
+    except BaseException:
+        handle.store = None
+        if isinstance(store, FrameStore):
+            store.discard()
+        raise
+    if isinstance(store, FrameStore):
+        store.publish()
 
 
 def reset_handle(handle: Handle, offset: int) -> None:

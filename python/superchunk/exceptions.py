@@ -17,6 +17,7 @@
     ├── ReadOnlyError(ValueError)           a change through a handle that may only read
     ├── ClosedError(ValueError)             use of a closed handle
     ├── ArgumentError(ValueError)           an argument that cannot be used
+    ├── KeywordError(KeyError, TypeError)   a keyword that a constructor does not know
     ├── ChunkIndexError(IndexError)         a chunk number out of range
     └── MetalayerError                      a metalayer cannot be stored as asked
         ├── MetalayerKeyError(KeyError)     no metalayer of that name
@@ -30,6 +31,11 @@ python-blosc2 catch. Other wrong arguments raise the plain `ValueError` or
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
     "ArgumentError",
     "ChunkIndexError",
@@ -37,6 +43,7 @@ __all__ = [
     "DamagedFrameError",
     "DtypeError",
     "FormatError",
+    "KeywordError",
     "LockedError",
     "MetalayerError",
     "MetalayerKeyError",
@@ -184,6 +191,28 @@ class ArgumentError(SuperchunkError, ValueError):
 
     Raised where programs written for python-blosc2 may expect a RuntimeError.
     """
+
+
+class KeywordError(SuperchunkError, KeyError, TypeError):
+    """A keyword that the constructors of arrays do not know.
+
+    Parameters
+    ----------
+    name
+        The keyword.
+    known
+        Those that there are.
+
+    """
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"{name} is not supported as keyword argument; there are {', '.join(known)}")
+        self.name = name
+        self.known = tuple(known)
+
+    def __str__(self) -> str:
+        """Return the message without the quotes that `KeyError` puts around it."""
+        return str(self.args[0])
 
 
 class ChunkIndexError(SuperchunkError, IndexError):

@@ -17,7 +17,6 @@ from __future__ import annotations
 import operator
 import os
 import weakref
-from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -35,7 +34,9 @@ from superchunk._opening import (
     existing_data_error,
     exists,
     is_array,
+    mode_of,
     open_handle,
+    publishing,
 )
 from superchunk._shaped import read_shaped
 from superchunk._user import check_available, hooks_for
@@ -43,7 +44,6 @@ from superchunk._writing import Encoder, append_bytes, insert_groups, largest_ch
 from superchunk.exceptions import ArgumentError
 from superchunk.meta import Meta, VlMeta, pack_meta
 from superchunk.params import (
-    MMAP_MODES,
     CParams,
     DParams,
     Storage,
@@ -53,7 +53,6 @@ from superchunk.params import (
     from_fields,
     number_of,
 )
-from superchunk.storage.frames import FrameStore
 from superchunk.storage.transfer import transfer
 
 if TYPE_CHECKING:
@@ -151,12 +150,12 @@ class SChunk(LifeCalls):
         decompress = as_dparams(dparams)
         path = place.urlpath
         found = path is not None and exists(os.fspath(path))
-        if found and _mode_of(place) != "w":
+        if found and mode_of(place) != "w":
             self._open_existing(place, cparams, decompress, wanted)
             if view is not None and view.nbytes:
                 self._fill_opened(view)
             return
-        if _mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
+        if mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
             msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
             raise ArgumentError(msg)
         self._make(place, chunksize, view, as_cparams(cparams, itemsize), decompress, {})
@@ -180,7 +179,7 @@ class SChunk(LifeCalls):
         handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
         self._attach(handle, compress, decompress)
         if filled:
-            with _publishing(handle), handle.opened().batch():
+            with publishing(handle), handle.opened().batch():
                 if view is not None and view.nbytes:
                     append_bytes(handle.opened(), self._encoder, view)
                 self.vlmeta.update(values)
@@ -201,7 +200,7 @@ class SChunk(LifeCalls):
         """Return a new container of `data` and `values`; both are there with the first commit."""
         place = check_storage(_as_storage(storage, kwargs))
         path = place.urlpath
-        if path is not None and exists(os.fspath(path)) and _mode_of(place) != "w":
+        if path is not None and exists(os.fspath(path)) and mode_of(place) != "w":
             raise existing_data_error(os.fspath(path))
         schunk = cls.__new__(cls)
         schunk._make(place, chunksize, data, as_cparams(cparams, itemsize), as_dparams(dparams), values)
@@ -473,7 +472,7 @@ class SChunk(LifeCalls):
             msg = "meta: a copy has the metalayers of its original"
             raise ValueError(msg)
         path = place.urlpath
-        if path is not None and exists(os.fspath(path)) and _mode_of(place) != "w":
+        if path is not None and exists(os.fspath(path)) and mode_of(place) != "w":
             raise existing_data_error(os.fspath(path))
         store = self._handle.fresh()
         chosen = self.cparams if cparams is None else as_cparams(cparams, self.cparams.typesize)
@@ -496,7 +495,7 @@ class SChunk(LifeCalls):
         duplicate = SChunk.__new__(SChunk)
         duplicate._attach(handle, chosen, decompress)  # noqa: SLF001  (of the same class)
         target = handle.opened()
-        with _publishing(handle):
+        with publishing(handle):
             if cparams is None:
                 transfer(store, target, progress)
                 return duplicate
@@ -538,21 +537,6 @@ class SChunk(LifeCalls):
                 progress(number + 1, store.nchunks)
 
 
-@contextmanager
-def _publishing(handle: Handle) -> Iterator[None]:
-    """Give a new file its name once its first content is in it; on an error drop it."""
-    store = handle.opened()
-    try:
-        yield
-    except BaseException:
-        handle.store = None
-        if isinstance(store, FrameStore):
-            store.discard()
-        raise
-    if isinstance(store, FrameStore):
-        store.publish()
-
-
 def _check_opened(store: ChunkStore, path: str, layers: Mapping[str, bytes]) -> None:
     """Raise an error when an existing frame is not what the constructor was asked for."""
     if is_array(store):
@@ -576,11 +560,6 @@ def _as_storage(storage: Storage | StorageDict | None, kwargs: Mapping[str, Any]
         msg = f"storage and {next(iter(kwargs))}: expected the object or its fields, got both"
         raise AttributeError(msg)
     return storage if isinstance(storage, Storage) else from_fields(Storage, storage)
-
-
-def _mode_of(place: Storage) -> str:
-    """Return the mode in force: an mmap mode overrules it."""
-    return place.mode if place.mmap_mode is None else MMAP_MODES[place.mmap_mode]
 
 
 def _chunksize(chunksize: int | None, view: memoryview | None, typesize: int) -> int:

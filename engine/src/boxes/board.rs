@@ -9,7 +9,11 @@ use std::ops::Range;
 use super::copy::{Axis, Collect, Steps, Walk};
 use super::geometry::MAX_DIMS;
 use super::plan::Plan;
+use crate::chunk::repeat;
 use crate::error::Result;
+
+/// Most tiles that are written together.
+pub(super) const MAX_BAND: usize = 16;
 
 /// A destination, to be shared out.
 pub(super) struct Board<'d, 'p> {
@@ -76,6 +80,13 @@ impl<'d, 'p> Share<'d, 'p> {
         self.nchunk
     }
 
+    /// How many of the next tiles stand side by side.
+    pub(super) fn side_by_side(&self) -> usize {
+        let Some(last) = self.plan.dimensions.len().checked_sub(1) else { return 1 };
+        let (_, count) = self.plan.groups_of(self.nchunk)[last];
+        (count - self.tiles.start % count).min(self.tiles.len())
+    }
+
     /// Take the next tile.
     pub(super) fn next_tile(&mut self) -> Option<Tile<'d, 'p>> {
         let plan = self.plan;
@@ -111,9 +122,20 @@ impl<'d, 'p> Share<'d, 'p> {
         // SAFETY: `at` is the place of the item whose number in each dimension is its segment's first. That is
         // below the dimension's count, as `Board::new` has checked, so the item is within the destination.
         let base = unsafe { self.base.add(at) };
+        // The innermost of the dimensions that rows do not cover is the strips'.
+        let rest = split.saturating_sub(1);
+        let (place, source) = if split > 0 { (places[rest], sources[rest]) } else { (Axis::ONE, Axis::ONE) };
         Some(Tile {
-            rows: Rows { base, starts: Walk::new(&places[..split]), length: row, marker: PhantomData },
-            outer: Walk::new(&sources[..split]),
+            rows: Rows {
+                base,
+                starts: Walk::new(&places[..rest]),
+                count: place.count,
+                step: place.offset(1),
+                length: row,
+                marker: PhantomData,
+            },
+            outer: Walk::new(&sources[..rest]),
+            strip: source,
             inner: Collect::new(itemsize, &sources[split..ndim]),
             nblock,
             bytes,
@@ -125,8 +147,10 @@ impl<'d, 'p> Share<'d, 'p> {
 pub(super) struct Tile<'d, 'p> {
     /// The box.
     pub(super) rows: Rows<'d, 'p>,
-    /// Where in the block the items of each row begin, from the first one's.
+    /// Where in the block the items of each strip begin, from the first one's.
     outer: Walk<'p>,
+    /// Where the items of each row of a strip begin, from the first one's.
+    strip: Axis<'p>,
     /// How the items of a row are collected.
     inner: Collect<'p>,
     /// The block's number in its chunk.
@@ -138,45 +162,132 @@ pub(super) struct Tile<'d, 'p> {
 impl Tile<'_, '_> {
     /// Whether the tile is one run of bytes on both sides.
     pub(super) fn is_run(&self) -> bool {
-        self.outer.is_single() && self.inner.is_run()
+        self.outer.is_single() && self.strip.count == 1 && self.inner.is_run()
+    }
+
+    /// Bytes of a row.
+    pub(super) fn row(&self) -> usize {
+        self.rows.length
     }
 
     /// Write all rows, given the bytes that are wanted of the block.
     pub(super) fn fill(&mut self, block: &[u8]) -> Result<()> {
-        for base in &mut self.outer {
-            let Some(row) = self.rows.next_row() else { break };
-            self.inner.copy(row, block, 0_usize.wrapping_add_signed(base))?;
+        while let Some(mut strip) = self.next_strip() {
+            while strip.copy_row(block)? {}
         }
         Ok(())
     }
+
+    /// Write the rows of several tiles, each given with the bytes that are wanted of its block, the first row of each
+    /// and then the second: where tiles stand side by side, memory is written in longer runs.
+    pub(super) fn fill_together(band: &mut [(Self, &[u8])]) -> Result<()> {
+        loop {
+            let mut strips: [Option<(Copying<'_, '_>, &[u8])>; MAX_BAND] = [const { None }; MAX_BAND];
+            let mut any = false;
+            for (place, (tile, block)) in strips.iter_mut().zip(band.iter_mut()) {
+                *place = tile.next_strip().map(|strip| (strip, *block));
+                any |= place.is_some();
+            }
+            if !any {
+                return Ok(());
+            }
+            while any {
+                any = false;
+                for (strip, block) in strips.iter_mut().flatten() {
+                    any |= strip.copy_row(block)?;
+                }
+            }
+        }
+    }
+
+    fn next_strip(&mut self) -> Option<Copying<'_, '_>> {
+        let (base, rows) = (self.outer.next()?, self.rows.next_strip()?);
+        Some(Copying { rows, from: &self.strip, inner: &self.inner, base, nrow: 0 })
+    }
+
+    /// Fill all rows with one item.
+    pub(super) fn repeat(&mut self, item: &[u8]) {
+        while let Some(mut strip) = self.rows.next_strip() {
+            while let Some(row) = strip.next_row() {
+                repeat(item, 0, row);
+            }
+        }
+    }
 }
 
-/// The rows of a tile, the longest runs of the destination that belong to it.
+/// A strip that is being written.
+struct Copying<'t, 'p> {
+    rows: Strip<'t>,
+    from: &'t Axis<'p>,
+    inner: &'t Collect<'p>,
+    /// Where in the block the items of the first row begin.
+    base: isize,
+    /// The row that comes next.
+    nrow: usize,
+}
+
+impl Copying<'_, '_> {
+    /// Write the next row, if there is one.
+    #[inline]
+    fn copy_row(&mut self, block: &[u8]) -> Result<bool> {
+        let Some(row) = self.rows.next_row() else { return Ok(false) };
+        let from = self.base.wrapping_add(self.from.offset(self.nrow));
+        self.nrow += 1;
+        self.inner.copy(row, block, 0_usize.wrapping_add_signed(from))?;
+        Ok(true)
+    }
+}
+
+/// The rows of a tile, the longest runs of the destination that belong to it, in strips of a common distance.
 pub(super) struct Rows<'d, 'p> {
     /// The first byte of the first row.
     base: *mut u8,
-    /// Where rows begin, from there.
+    /// Where strips begin, from there.
     starts: Walk<'p>,
+    /// Rows of a strip.
+    count: usize,
+    /// From one row of a strip to the next.
+    step: isize,
     /// Bytes of a row.
     length: usize,
     marker: PhantomData<&'d mut [u8]>,
 }
 
 impl Rows<'_, '_> {
+    /// The next strip.
+    pub(super) fn next_strip(&mut self) -> Option<Strip<'_>> {
+        let offset = self.starts.next()?;
+        #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
+        // SAFETY: a strip begins within the tile's box: `starts` walks over the counts and strides of its segments.
+        let next = unsafe { self.base.offset(offset) };
+        Some(Strip { next, left: self.count, step: self.step, length: self.length, marker: PhantomData })
+    }
+}
+
+/// Rows at a common distance.
+pub(super) struct Strip<'r> {
+    next: *mut u8,
+    left: usize,
+    step: isize,
+    length: usize,
+    marker: PhantomData<&'r mut [u8]>,
+}
+
+impl Strip<'_> {
     /// The next row, which belongs to this tile alone.
     #[inline]
     pub(super) fn next_row(&mut self) -> Option<&mut [u8]> {
-        let offset = self.starts.next()?;
-        #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
-        // SAFETY: a row begins within the tile's box: `starts` walks over the counts and strides of its segments.
-        let start = unsafe { self.base.offset(offset) };
+        self.left = self.left.checked_sub(1)?;
+        let here = self.next;
+        // Behind the last row this may point anywhere, and is not used any more.
+        self.next = here.wrapping_offset(self.step);
         #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
         // SAFETY: the row's items have, in each dimension, numbers of the tile's segment: one of them in the
-        // dimensions that `starts` walks over, and all of them in the others, which is one run because within those
-        // the inner ones are covered whole. Segments of a dimension do not overlap (`Board::new` has checked it), and
-        // each choice of segments went to one tile (`Board::share` consumes the board and its ranges do not overlap,
-        // `next_tile` gives each number of a range once). So nobody else reaches these bytes, and the borrow of
-        // `self` keeps the caller to one row at a time. The destination stays borrowed as long as `'d`.
-        Some(unsafe { std::slice::from_raw_parts_mut(start, self.length) })
+        // dimensions of strips and of their starts, and all of them in the others, which is one run because within
+        // those the inner ones are covered whole. Segments of a dimension do not overlap (`Board::new` has checked it),
+        // and each choice of segments went to one tile (`Board::share` consumes the board and its ranges do not
+        // overlap, `next_tile` gives each number of a range once). So nobody else reaches these bytes, and the borrows
+        // keep the caller to one row at a time. The destination stays borrowed as long as `'d`.
+        Some(unsafe { std::slice::from_raw_parts_mut(here, self.length) })
     }
 }

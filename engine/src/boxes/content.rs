@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::board::MAX_BAND;
 use super::geometry::Geometry;
 use crate::chunk::{Chunk, Worker, repeat, resize};
 use crate::error::{Error, Result};
@@ -9,6 +10,11 @@ use crate::header::{Body, Special};
 use crate::read::{ReadOptions, expect_nbytes, read_range, with_worker};
 use crate::source::Source;
 use crate::user::User;
+
+/// Bytes of blocks that are written together; they stay in the cache of one core.
+const BAND: usize = 256 * 1024;
+/// Rows of this many bytes are written as fast one by one.
+const LONG_ROW: usize = 4096;
 
 /// How the bytes of blocks are had.
 enum How {
@@ -59,6 +65,37 @@ impl<'a> Content<'a> {
             How::Same(item) => Some(item),
             _ => None,
         }
+    }
+
+    /// Bytes of a block.
+    pub(super) fn block_nbytes(&self) -> usize {
+        self.block_nbytes
+    }
+
+    /// How many blocks, of `most` that stand side by side, to write together in rows of `row` bytes each.
+    pub(super) fn together(&self, row: usize, most: usize) -> usize {
+        let decoded = matches!(self.how, How::Blocks);
+        if !decoded || row >= LONG_ROW || self.block_nbytes > BAND / 2 {
+            return 1;
+        }
+        most.min(MAX_BAND).min(BAND / self.block_nbytes.max(1))
+    }
+
+    /// Return bytes `wanted` of a block, in `room`, which is as large as a block.
+    pub(super) fn bytes_of_block<'b>(
+        &self,
+        nblock: usize,
+        wanted: Range<usize>,
+        room: &'b mut [u8],
+        worker: &mut Worker,
+    ) -> Result<&'b [u8]> {
+        if wanted.len() > self.block_nbytes / 2 {
+            self.write(nblock, 0, room, worker)?;
+            return Ok(&room[wanted]);
+        }
+        let part = &mut room[..wanted.len()];
+        self.write(nblock, wanted.start, part, worker)?;
+        Ok(part)
     }
 
     /// Return bytes `wanted` of a block, in `room` unless they are somewhere already.

@@ -28,7 +28,7 @@ impl Axis<'_> {
 
     /// How far item `n` is from item 0, in bytes.
     #[inline]
-    fn offset(&self, n: usize) -> isize {
+    pub(super) fn offset(&self, n: usize) -> isize {
         match self.steps {
             Steps::Even(step) => step.wrapping_mul(n.cast_signed()),
             Steps::Listed(positions, stride) => match (positions.get(n), positions.first()) {
@@ -143,7 +143,15 @@ impl<'a> Collect<'a> {
     }
 
     /// Copy the items, the first of which is at `base` of `src`, to `dst`, which has exactly room for them.
+    #[inline]
     pub(super) fn copy(&self, dst: &mut [u8], src: &[u8], base: usize) -> Result<()> {
+        if self.naxes == 0
+            && dst.len() == self.nbytes
+            && let Some(run) = src.get(base..).and_then(|src| src.get(..dst.len()))
+        {
+            dst.copy_from_slice(run);
+            return Ok(());
+        }
         let done = dst.len() == self.nbytes && self.level(self.naxes, dst, src, base).is_some();
         if done {
             return Ok(());

@@ -21,13 +21,13 @@ mod pack;
 mod plan;
 mod points;
 
-use crate::chunk::{Worker, repeat};
+use crate::chunk::{Worker, resize};
 use crate::error::{Error, Result};
 use crate::pool;
-use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions, SERIAL, with_worker};
+use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions, with_worker};
 use crate::source::{MOST_OPEN, Place};
 
-use board::{Board, Share, Tile};
+use board::{Board, Share, Strip, Tile};
 use content::Content;
 use plan::Plan;
 
@@ -36,8 +36,10 @@ pub use pack::{Strided, pack};
 pub use plan::Pick;
 pub use points::read_points;
 
+/// Blocks of fewer plain bytes than this in all are read before another thread has woken up.
+const SERIAL: usize = if cfg!(any(test, fuzzing)) { 1 } else { 512 * 1024 };
 /// Plain bytes of blocks that one thread works off at a time.
-const TURN: usize = 64 * 1024;
+const TURN: usize = if cfg!(any(test, fuzzing)) { 512 } else { 128 * 1024 };
 
 /// A failure, and the number of the source that it belongs to, if it belongs to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,25 +156,50 @@ fn read_chunk(
 fn read_tiles(content: &Content<'_>, share: &mut Share<'_, '_>, worker: &mut Worker) -> Result<()> {
     let mut room = std::mem::take(&mut worker.plain);
     let mut outcome = Ok(());
-    while outcome.is_ok()
-        && let Some(mut tile) = share.next_tile()
-    {
-        outcome = read_tile(content, &mut tile, &mut room, worker);
+    while outcome.is_ok() {
+        let most = share.side_by_side();
+        let Some(mut tile) = share.next_tile() else { break };
+        let together = content.together(tile.row(), most);
+        outcome = if together > 1 {
+            read_band(content, tile, together, share, &mut room, worker)
+        } else {
+            read_tile(content, &mut tile, &mut room, worker)
+        };
     }
     worker.plain = room;
     outcome
 }
 
+/// Read a tile and those beside it.
+fn read_band<'d, 'p>(
+    content: &Content<'_>,
+    first: Tile<'d, 'p>,
+    count: usize,
+    share: &mut Share<'d, 'p>,
+    room: &mut Vec<u8>,
+    worker: &mut Worker,
+) -> Result<()> {
+    let room = resize(room, count * content.block_nbytes())?;
+    let tiles = std::iter::once(first).chain(std::iter::from_fn(|| share.next_tile()));
+    let mut band = Vec::with_capacity(count);
+    // No tile is taken that there is no room for.
+    for (room, tile) in room.chunks_exact_mut(content.block_nbytes()).zip(tiles) {
+        let block = content.bytes_of_block(tile.nblock, tile.bytes.clone(), room, worker)?;
+        band.push((tile, block));
+    }
+    Tile::fill_together(&mut band)
+}
+
 fn read_tile(content: &Content<'_>, tile: &mut Tile<'_, '_>, room: &mut Vec<u8>, worker: &mut Worker) -> Result<()> {
     if let Some(item) = content.item() {
-        while let Some(row) = tile.rows.next_row() {
-            repeat(item, 0, row);
-        }
+        tile.repeat(item);
         return Ok(());
     }
     if tile.is_run() {
         let (nblock, from) = (tile.nblock, tile.bytes.start);
-        return tile.rows.next_row().map_or(Ok(()), |row| content.write(nblock, from, row, worker));
+        let mut strip = tile.rows.next_strip();
+        let row = strip.as_mut().and_then(Strip::next_row);
+        return row.map_or(Ok(()), |row| content.write(nblock, from, row, worker));
     }
     let block = content.bytes(tile.nblock, tile.bytes.clone(), room, worker)?;
     tile.fill(block)

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::content::Content;
 use super::geometry::{Geometry, signed};
-use super::{BoxError, by_chunk, with_opened};
+use super::{BoxError, SERIAL, by_chunk, with_opened};
 use crate::chunk::{Worker, resize};
 use crate::error::{Error, Result};
 use crate::pool;
-use crate::read::{ReadError, ReadOptions, SERIAL, with_worker};
+use crate::read::{ReadError, ReadOptions, with_worker};
 use crate::source::{MOST_OPEN, Place};
 
 /// A wanted item.
@@ -95,7 +95,7 @@ fn read_sorted(
 ) -> Result<(), ReadError> {
     let itemsize = geometry.itemsize();
     let chunks = cut(points, dst, itemsize, |one, other| one.nsource == other.nsource);
-    let parallel = chunks.len() > 1 || points.len().saturating_mul(geometry.block_nbytes()) > SERIAL;
+    let parallel = points.len().saturating_mul(geometry.block_nbytes()) > SERIAL;
     let nthreads = if options.user.is_some() || !parallel { 1 } else { options.nthreads.max(1) };
     if by_chunk(nthreads, chunks.len()) {
         return pool::run(nthreads.min(MOST_OPEN), chunks, |_, (points, dst)| {

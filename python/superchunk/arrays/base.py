@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from superchunk._engine import Geometry
     from superchunk._handle import Handle
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParams, DParams
@@ -131,7 +132,8 @@ class ArrayBase:
         return self._fresh().layout
 
     @property
-    def _geometry(self) -> Any:  # noqa: ANN401  (the engine's Geometry, None without chunks)
+    def _geometry(self) -> Geometry:
+        """What the engine knows of chunks and blocks."""
         return self._fresh().geometry
 
     def _fresh(self) -> Form:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from superchunk._info import InfoReport, ratio, size
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
+from superchunk.arrays.values import snapshot_of
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
     from typing import SupportsIndex, Unpack
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from superchunk.arrays.ndarray import NDArray
     from superchunk.arrays.views import Axes
     from superchunk.params import SpecialValue
+
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+"""What `numpy.can_cast` may be asked for."""
 
 __all__ = ["ArrayCalls", "ChunkInfoNDArray"]
 
@@ -127,7 +132,7 @@ class ArrayCalls(SharedArray):
 
     def squeeze(self, axis: Axes) -> NDArray:
         """Return a view without axes of length 1; see `superchunk.squeeze`."""
-        return squeeze(self, axis)  # type: ignore[arg-type]  (NDArray is the only subclass made)
+        return squeeze(self, axis)  # type: ignore[arg-type]  # NDArray is the only subclass made
 
     def expand_dims(self, axis: Axes = 0) -> NDArray:
         """Return a view with new axes of length 1; see `superchunk.expand_dims`."""
@@ -163,14 +168,14 @@ class ArrayCalls(SharedArray):
             Something is at the path and `mode` is not "w"; writing failed.
 
         """
-        from superchunk.arrays.copying import copied  # noqa: PLC0415  (makes arrays of this class)
+        from superchunk.arrays.converting import copy_of  # noqa: PLC0415  (makes arrays of this class)
 
-        return copied(self, dtype, kwargs)  # type: ignore[arg-type]
+        return copy_of(self, dtype, "unsafe", kwargs)  # type: ignore[arg-type]
 
     def astype(
         self,
         dtype: DTypeLike,
-        casting: str = "unsafe",
+        casting: Casting = "unsafe",
         copy: bool = True,  # noqa: FBT001, FBT002  (as in NumPy)
         **kwargs: Unpack[ArrayKeywords],
     ) -> NDArray:
@@ -183,7 +188,7 @@ class ArrayCalls(SharedArray):
 
         """
         wanted = np.dtype(dtype)
-        if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]  (NumPy checks the word)
+        if not np.can_cast(self.dtype, wanted, casting):
             msg = f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule {casting!r}"
             raise TypeError(msg)
         if not copy and wanted == self.dtype and not kwargs:
@@ -232,8 +237,15 @@ class ArrayCalls(SharedArray):
 
         return reshaped(self, shape, kwargs, c_order=c_order)  # type: ignore[arg-type]
 
-    def save(self, urlpath: str, contiguous: bool = True, **kwargs: Unpack[ArrayKeywords]) -> None:  # noqa: FBT001, FBT002  (as in python-blosc2)
+    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Any) -> None:  # noqa: ANN401, FBT001, FBT002  (as in python-blosc2)
         """Write a copy to a file, or with `contiguous` False to a directory.
+
+        Parameters
+        ----------
+        urlpath, contiguous
+            Where.
+        **kwargs
+            Other keywords of the constructors.
 
         Raises
         ------
@@ -241,7 +253,7 @@ class ArrayCalls(SharedArray):
             Something is there and `mode` is not "w"; writing failed.
 
         """
-        self.copy(urlpath=urlpath, contiguous=contiguous, **kwargs).close()  # type: ignore[misc]
+        self.copy(urlpath=urlpath, contiguous=contiguous, **kwargs).close()
 
     def to_cframe(self) -> bytes:
         """Return the array, metalayers included, as one contiguous frame."""
@@ -294,7 +306,7 @@ class ArrayCalls(SharedArray):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
-        return array_card(self)  # type: ignore[arg-type]  (NDArray is the only subclass made)
+        return array_card(self)  # type: ignore[arg-type]  # NDArray is the only subclass made
 
     def __repr__(self) -> str:
         """Return shape, dtype, partition and place in a line."""
@@ -354,13 +366,14 @@ class ArrayCalls(SharedArray):
 def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # noqa: ANN401  (an array or NDArray)
     """Return what is appended, of the right shape."""
     if isinstance(values, ArrayBase):
-        given: Any = values
+        given: Any = snapshot_of(values)  # the array may be appended to itself
     elif hasattr(values, "dtype"):
         given = np.asarray(values)
     else:
         given = np.asarray(values, form.dtype)
     if form.ndim == 1 and given.ndim != 1:
-        return given[()].reshape(-1) if isinstance(given, ArrayBase) else given.reshape(-1)  # type: ignore[index]
+        plain: Any = np.asarray(values) if isinstance(given, ArrayBase) else given
+        return plain.reshape(-1)
     expected = tuple(-1 if at == axis else length for at, length in enumerate(form.shape))
     if given.ndim != form.ndim or any(n not in (-1, m) for n, m in zip(expected, given.shape, strict=True)):
         wanted = tuple("any" if length < 0 else length for length in expected)

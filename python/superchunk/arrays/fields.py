@@ -97,7 +97,7 @@ class NDField:
         """
         self.ndarr._put(value, lambda shape: select(key, shape), self.field)
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
         """Return the field of all items."""
         if copy is False:
             msg = "copy=False: the items are compressed, so an array of them is always new"

@@ -89,7 +89,7 @@ class Form:
         self.size = prod(self.shape)
         self.nchunks = layout.nchunks
         self.chunk_nbytes = layout.chunk_items * typesize
-        self.geometry = _engine.Geometry(layout.chunks, layout.blocks, typesize) if layout.chunk_items else None
+        self.geometry = _engine.Geometry(layout.chunks, layout.blocks, typesize)
         self.steps = strides_of(layout.grid) if layout.chunk_items else (0,) * layout.ndim
         """How much the chunk number grows with each chunk coordinate."""
         self.places = _places(layout, self.steps)

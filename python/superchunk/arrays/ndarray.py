@@ -173,7 +173,7 @@ class NDArray(ArrayCalls):
         """The fields of a structured array by name, a read-only mapping; empty for other arrays."""
         return Fields(self)
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
         """Return all items as a NumPy array.
 
         Raises

@@ -42,7 +42,7 @@ _MOST_POINTS = 2**22
 def read_key(schunk: SChunk, store: ChunkStore, form: Form, key: object) -> NumpyArray[Any]:
     """Return the items that `key` means, as a new array."""
     entries = key if type(key) is tuple else (key,)
-    if form.shown is None and len(entries) <= form.ndim and form.geometry is not None:
+    if form.shown is None and len(entries) <= form.ndim and form.chunk_nbytes:
         quick = _read_quickly(schunk, store, form, entries)
         if quick is not None:
             return quick

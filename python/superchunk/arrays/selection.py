@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Positions: TypeAlias = range | NDArray[np.int64]
 
-__all__ = ["Cross", "Points", "cross_of", "select", "select_crossed"]
+__all__ = ["Cross", "Points", "cross_of", "expanded", "out_of_bounds", "select", "select_crossed"]
 
 _KINDS = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
@@ -85,8 +85,19 @@ class _Fancy:
         self.positions = positions
 
 
-_Part: TypeAlias = "tuple[int, range] | _Fancy | int | None"
-"""A slice (with its dimension), an advanced index, an integer's dimension, or a new axis."""
+class _Gap(NamedTuple):
+    """What stands between advanced indices and keeps them apart."""
+
+    axis: int | None
+    """The dimension of a slice; None: a new axis, or an ellipsis."""
+    positions: range
+    """Those of the slice."""
+    shown: bool = True
+    """Whether it makes a dimension of the result; an ellipsis does not, the slices that it stands for do."""
+
+
+_Part: TypeAlias = "_Gap | _Fancy | int"
+"""A slice, a new axis or an ellipsis; an advanced index; the dimension of an integer."""
 
 
 def select(key: object, shape: Sequence[int]) -> Cross | Points:
@@ -103,12 +114,12 @@ def select(key: object, shape: Sequence[int]) -> Cross | Points:
     parts: list[_Part] = []
     fancy = False
     at = 0
-    for entry in _expanded(key, len(shape)):
-        if entry is None:
-            parts.append(None)
+    for entry in expanded(key, len(shape)):
+        if entry is None or entry is Ellipsis:
+            parts.append(_Gap(None, range(1), entry is None))
         elif isinstance(entry, slice):
             axes[at] = axis = range(*entry.indices(shape[at]))
-            parts.append((at, axis))
+            parts.append(_Gap(at, axis))
             at += 1
         elif isinstance(entry, np.ndarray):
             fancy = True
@@ -124,8 +135,7 @@ def select(key: object, shape: Sequence[int]) -> Cross | Points:
             parts.append(at)
             at += 1
     if not fancy:
-        result = [1 if part is None else len(part[1]) for part in parts if part is None or isinstance(part, tuple)]
-        return Cross(tuple(axes), tuple(result))
+        return Cross(tuple(axes), tuple(len(gap.positions) for gap in _shown(parts)))
     return _advanced(parts, axes)
 
 
@@ -140,7 +150,9 @@ def select_crossed(key: object, shape: Sequence[int]) -> Cross:
     """
     axes: list[Positions] = []
     result: list[int] = []
-    for entry in _expanded(key, len(shape)):
+    for entry in expanded(key, len(shape)):
+        if entry is Ellipsis:
+            continue
         if entry is None:
             msg = "oindex takes no new axes"
             raise IndexError(msg)
@@ -169,10 +181,11 @@ def cross_of(region: Sequence[slice], shape: Sequence[int]) -> Cross:
     return Cross(axes, tuple(len(axis) for axis in axes))
 
 
-def _expanded(key: object, ndim: int) -> list[Any]:
+def expanded(key: object, ndim: int) -> list[Any]:
     """Return the entries of an expression, checked for their kind, with slices for what it leaves out.
 
-    An entry is None, a slice, an int, or an array of bool or intp.
+    An entry is None, an ellipsis before the slices that it stands for, a slice, an int, or an array of bool
+    or integers.
     """
     given = key if isinstance(key, tuple) else (key,)
     entries: list[Any] = []
@@ -196,7 +209,7 @@ def _expanded(key: object, ndim: int) -> list[Any]:
     missing = [slice(None)] * (ndim - used)
     if dots < 0:
         return entries + missing
-    return entries[:dots] + missing + entries[dots:]
+    return [*entries[:dots], Ellipsis, *missing, *entries[dots:]]
 
 
 def _entry(one: object) -> Any:  # noqa: ANN401  (one of the four kinds)
@@ -206,7 +219,7 @@ def _entry(one: object) -> Any:  # noqa: ANN401  (one of the four kinds)
     if isinstance(one, bool | np.bool_):
         return np.asarray(one, bool)
     try:
-        return operator.index(one)  # type: ignore[arg-type]  (that is the question)
+        return operator.index(one)  # type: ignore[arg-type]  # that is the question
     except TypeError:
         pass
     if isinstance(one, str | bytes | float | complex | np.floating):
@@ -278,9 +291,9 @@ def _advanced(parts: list[_Part], axes: list[Positions]) -> Cross | Points:
         msg = f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
         raise IndexError(msg) from None
     adjacent = places[-1] - places[0] == len(places) - 1
-    before = 0 if not adjacent else sum(not isinstance(part, _Fancy | int) for part in parts[: places[0]])
-    plain = [part for part in parts if not isinstance(part, _Fancy | int)]
-    lengths = [1 if part is None else len(part[1]) for part in plain]
+    before = len(_shown(parts[: places[0]])) if adjacent else 0
+    gaps = _shown(parts)
+    lengths = [len(gap.positions) for gap in gaps]
     shape = (*lengths[:before], *together, *lengths[before:])
     owners = _owners(parts, len(together))
     fancy_axes = [part.axis for part in parts if isinstance(part, _Fancy)]
@@ -288,13 +301,17 @@ def _advanced(parts: list[_Part], axes: list[Positions]) -> Cross | Points:
         for part in parts:
             if isinstance(part, _Fancy) and part.axis is not None:
                 axes[part.axis] = np.ascontiguousarray(part.positions.reshape(-1))
-        kept = [part[0] for part in plain if part is not None]
-        ahead = sum(part is not None for part in plain[:before])
-        shown = [*kept[:ahead], *owners, *kept[ahead:]]
+        ahead, behind = ([gap.axis for gap in some if gap.axis is not None] for some in (gaps[:before], gaps[before:]))
+        shown = [*ahead, *owners, *behind]
         rest = [part for part in parts if isinstance(part, int)]
         order = (*rest, *shown)
         return Cross(tuple(axes), shape, None if list(order) == sorted(order) else order)
     return _points(parts, axes, before, together, shape)
+
+
+def _shown(parts: list[_Part]) -> list[_Gap]:
+    """Return the slices and new axes among `parts`."""
+    return [part for part in parts if isinstance(part, _Gap) and part.shown]
 
 
 def _owners(parts: list[_Part], ndim: int) -> list[int] | None:
@@ -328,11 +345,11 @@ def _points(
                 found = part.positions
                 lead = before + width - found.ndim
                 coords[part.axis] = found.reshape((1,) * lead + found.shape + (1,) * (ndim - before - width))
-        else:
-            if part is not None:
+        elif part.shown:
+            if part.axis is not None:
                 place = at if at < before else at + width
-                axis = part[1]
+                axis = part.positions
                 line = np.arange(axis.start, axis.stop, axis.step, dtype=np.int64)
-                coords[part[0]] = line.reshape((1,) * place + (-1,) + (1,) * (ndim - place - 1))
+                coords[part.axis] = line.reshape((1,) * place + (-1,) + (1,) * (ndim - place - 1))
             at += 1
     return Points(tuple(coords), shape)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from superchunk.arrays.selection import Points
 
-__all__ = ["ArrayValues", "values_for"]
+__all__ = ["ArrayValues", "snapshot_of", "values_for"]
 
 _PLAIN_BYTES = "SVU"
 
@@ -62,7 +62,7 @@ def values_for(value: object, dtype: np.dtype[Any], selection: Cross | Points) -
     if isinstance(value, ArrayBase):
         if isinstance(selection, Cross) and selection.order is None and not inner:
             return _Compressed(value, selection)
-        still = _snapshot(value)
+        still = snapshot_of(value)
         value = _read(still, select((), still.shape))
     items = _as_array(value, base, selection, inner)
     wanted = (*selection.shape, *inner)
@@ -117,7 +117,9 @@ class ArrayValues:
 
     def part(self, given: Sequence[slice | NumpyArray[np.int64]]) -> NumpyArray[Any]:
         """Return the items for some of the positions in each dimension."""
-        items = self._crossed[tuple(part if isinstance(part, slice) else slice(None) for part in given)]
+        # The ellipsis keeps an array of what would be a scalar otherwise, in native byte order.
+        ranges: list[Any] = [part if isinstance(part, slice) else slice(None) for part in given]
+        items: NumpyArray[Any] = self._crossed[(*ranges, ...)]
         for axis, part in enumerate(given):
             if not isinstance(part, slice):
                 items = items.take(part, axis=axis)
@@ -140,7 +142,7 @@ class _Compressed:
         ):
             msg = f"could not broadcast input array from shape {array.shape} into shape {cross.shape}"
             raise ValueError(msg)
-        self._array = _snapshot(array)
+        self._array = snapshot_of(array)
         self._cross = cross
         # A dimension of length 1 may be missing on either side; the others come in the same order.
         counts = cross.counts
@@ -186,7 +188,7 @@ def _read(array: ArrayBase, selection: Cross | Points) -> NumpyArray[Any]:
     return read_selection(array.schunk, array._handle.opened(), array._form, selection)
 
 
-def _snapshot(array: ArrayBase) -> ArrayBase:
+def snapshot_of(array: ArrayBase) -> ArrayBase:
     """Return an array of the same items that no later change reaches."""
     from superchunk.schunk import SChunk  # noqa: PLC0415  (made here only)
 

@@ -6,8 +6,8 @@
     in part          chunk ── read_box ──> items, changed ── pack ──> chunk
 
 The engine compresses straight out of the memory that holds the value, whatever its strides; a value of another
-dtype, and the items of an `NDArray`, are made ready for one chunk at a time. Padding is zero in whatever is
-written here. A chunk of one value becomes a special chunk.
+dtype, and the items of an `NDArray`, are made ready for one chunk at a time. Padding that may come to light is zero
+in whatever is written here. A chunk of one value becomes a special chunk.
 
 Source: docs/format/b2nd.md, "Geometry" and "Changing".
 """
@@ -27,6 +27,7 @@ from superchunk.arrays.form import strides_of
 from superchunk.arrays.memory import memory_of
 from superchunk.arrays.selection import Cross, Points
 from superchunk.arrays.values import ArrayValues, values_for
+from superchunk.params import MAX_HEADER_TYPESIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["ChunkWriter", "write_selection"]
+
+_ZERO, _VALUE, _UNINIT = 1, 3, 4
+_PROBE = 4096
+"""Bytes that tell of nearly every chunk that it holds several values."""
 
 
 class _Piece(NamedTuple):
@@ -76,7 +81,7 @@ class ChunkWriter:
         self._encoder = encoder = schunk._encoder
         self._owner = schunk._user
         self._nthreads = 1 if encoder.hooks else schunk._nthreads
-        block_nbytes = form.layout.block_items * form.itemsize
+        self._block_nbytes = block_nbytes = form.layout.block_items * form.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == form.itemsize:
             self._params = encoder.params
         else:  # the frame does not say it, or the handle was given other parameters
@@ -99,24 +104,48 @@ class ChunkWriter:
 
     def is_zero(self, number: int) -> bool:
         """Return whether chunk `number` is known to hold zeros only."""
-        return _engine.describe(self._store.source(number)).special in (1, 4)
+        return _engine.describe(self._store.source(number)).special in (_ZERO, _UNINIT)
 
     def pack(self, items: NumpyArray[Any], number: int) -> bytes:
         """Return a chunk whose first items in each dimension are `items`, all others zero."""
         form = self._form
         if items.dtype != form.dtype:
             items = items.astype(form.dtype)
+        if (
+            items.shape == form.layout.chunks
+            and self._encoder.prefilter is None
+            and form.itemsize <= MAX_HEADER_TYPESIZE
+        ):
+            value = _lone_value(items)
+            if value is not None:
+                kind, item = (_VALUE, value) if any(value) else (_ZERO, None)
+                return _engine.special_chunk(kind, form.chunk_nbytes, form.itemsize, item, self._block_nbytes)
         memory = memory_of(items)
         chunk = _engine.pack(form.geometry, self._params, memory.bytes, memory.offset, items.strides, items.shape)
         if self._encoder.prefilter is None:
             return chunk
-        plain = with_shape(
+        content = with_shape(
             self._store.meta,
             self._owner,
             form.itemsize,
             lambda hooks, blocks: _engine.decompress(chunk, itemsize=form.itemsize, hooks=hooks, blockshape=blocks),
         )
-        return self._encoder.chunk(memoryview(plain), number * form.chunk_nbytes)
+        return self._encoder.chunk(memoryview(content), number * form.chunk_nbytes)
+
+
+def _lone_value(items: NumpyArray[Any]) -> bytes | None:
+    """Return the bytes of the item that all of `items` are, None if they are several."""
+    if not any(items.strides):
+        return items.reshape(-1)[:1].tobytes()
+    first, last = (items[(*(at,) * items.ndim, ...)].tobytes() for at in (0, -1))
+    if first != last:
+        return None
+    raw = np.ascontiguousarray(items).reshape(-1).view(np.uint8)
+    width = items.itemsize
+    for most in (_PROBE, raw.size):  # nearly always the first few items tell
+        if not np.array_equal(raw[width:most], raw[: min(most, raw.size) - width]):
+            return None
+    return raw[:width].tobytes()
 
 
 def write_selection(
@@ -257,14 +286,18 @@ def _write_points(
         mine = order[low:high]
         nchunk = int(sorted_[low])
         starts = [
-            at * chunk for at, chunk in zip(np.unravel_index(nchunk, form.layout.grid), form.layout.chunks, strict=True)
+            int(at) * chunk
+            for at, chunk in zip(np.unravel_index(nchunk, form.layout.grid), form.layout.chunks, strict=True)
         ]
         box = [
-            (int(start), int(min(start + chunk, size)), 1)
+            (start, min(start + chunk, size), 1)
             for start, chunk, size in zip(starts, form.layout.chunks, form.layout.shape, strict=True)
         ]
         items = writer.read(nchunk, box)
         target = items if field is None else items[field]
-        coords = np.unravel_index(flat[mine], form.layout.shape)
-        target[tuple(at - start for at, start in zip(coords, starts, strict=True))] = given[mine]
+        if starts:
+            coords = np.unravel_index(flat[mine], form.layout.shape)
+            target[tuple(at - start for at, start in zip(coords, starts, strict=True))] = given[mine]
+        else:  # a 0-d array, indexed by a scalar bool
+            target[()] = given[mine[-1]]
         store.replace(nchunk, writer.pack(items, nchunk))

@@ -436,8 +436,9 @@ class MutableChunkTable(ChunkTable):
     def _fill_value(self, nchunks: int, last: int, value: bytes | None) -> None:
         width = len(value) if value is not None else 0
         typesize = width if width <= _MAX_STORED_TYPESIZE else 1
-        full = _engine.special_chunk(_VALUE, self.fixed_size, typesize, value)
-        final = _engine.special_chunk(_VALUE, last, typesize, value)
+        blocksize = self.settings.blocksize  # readers of arrays look for it here as well
+        full = _engine.special_chunk(_VALUE, self.fixed_size, typesize, value, min(blocksize, self.fixed_size))
+        final = _engine.special_chunk(_VALUE, last, typesize, value, min(blocksize, last))
         self._live = (0, 0)
         total = 0
         for start in range(0, nchunks - 1, _SLAB):

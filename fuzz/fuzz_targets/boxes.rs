@@ -1,0 +1,5 @@
+//! Any box and any points of any chunk are its items, or an error.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| superchunk_engine::fuzzing::boxes(data));

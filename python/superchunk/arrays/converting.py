@@ -1,0 +1,254 @@
+"""Arrays from arrays: `asarray`, `array`, `astype`, `copy`.
+
+Large sources are read one chunk at a time. A copy whose chunks would decode to the same bytes takes them
+as they are.
+
+Source: docs/format/b2nd.md, "Arrays without items, and of one".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superchunk._encoding import cparams_of, settings_of
+from superchunk._writing import with_typesize
+from superchunk.arrays.filling import boxes_of, build_array, put_boxes, put_special
+from superchunk.arrays.making import begin_array, check_names, plan_array, storage_field
+from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.partition import lengths
+from superchunk.arrays.sources import source_of
+from superchunk.exceptions import ArgumentError
+from superchunk.frame.b2nd import ArrayLayout
+from superchunk.frame.index import special_kind
+from superchunk.params import SpecialValue, as_cparams, as_dparams
+from superchunk.storage.transfer import transfer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from numpy.typing import DTypeLike
+
+    from superchunk.arrays.making import ArrayKeywords, Blueprint
+    from superchunk.arrays.sources import Casting, Source
+    from superchunk.params import CParams
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["array", "asarray", "astype", "copy", "copy_of"]
+
+
+def asarray(
+    array: object,
+    copy: bool | None = None,  # noqa: FBT001  (positional for users of python-blosc2)
+    dtype: DTypeLike | None = None,
+    casting: Casting = "unsafe",
+    **kwargs: Unpack[ArrayKeywords],
+) -> NDArray:
+    """Return an array of the items of anything that has some.
+
+    Parameters
+    ----------
+    array
+        An NDArray; a NumPy array, of any strides; anything with a buffer, or the array interface,
+        or DLPack on the CPU; an object with `shape`, `dtype` and slicing, such as a dataset of h5py or
+        Zarr, which is read chunk by chunk; else what `numpy.asarray` takes.
+    copy
+        None: an NDArray comes back itself unless its dtype, chunks, blocks, parameters or storage are
+        to be others. True: never. False: an error where it does not.
+    dtype
+        None: that of the items.
+    casting
+        What may be cast to `dtype`, as in NumPy.
+    **kwargs
+        As for `zeros`.
+
+    Returns
+    -------
+    NDArray
+        Of an NDArray a copy with all metalayers, as `NDArray.copy` makes.
+
+    Raises
+    ------
+    TypeError
+        Items are Python objects, cannot be cast by that rule, or are in a device's memory.
+    ValueError
+        `copy` is False and the items would have to be copied; or as `zeros`.
+    StorageError
+        Something is at the path and `mode` is not "w", or writing failed.
+
+    Notes
+    -----
+    Items must not change until this returns: the interpreter lock is released while they are compressed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a = asarray(np.arange(12).reshape(3, 4).T, chunks=(2, 2))
+    >>> a[:, 1].tolist()
+    [4, 5, 6, 7]
+
+    """
+    if isinstance(array, NDArray):
+        if not copy and _is_as_wanted(array, dtype, kwargs):
+            return array
+        if copy is False:
+            msg = "copy=False: the array would have to be copied for another dtype, partition, parameter or storage"
+            raise ArgumentError(msg)
+        return copy_of(array, dtype, casting, kwargs)
+    if copy is False:
+        msg = f"copy=False: the items of a {type(array).__name__} are always copied, for they are compressed"
+        raise ArgumentError(msg)
+    source = source_of(array, dtype, casting)
+    return build_array(plan_array(source.shape, source.dtype, kwargs), source.read)
+
+
+def array(
+    array: object,
+    copy: bool | None = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    dtype: DTypeLike | None = None,
+    casting: Casting = "unsafe",
+    **kwargs: Unpack[ArrayKeywords],
+) -> NDArray:
+    """Return a new array of the items of anything that has some: `asarray` that copies."""
+    return asarray(array, copy, dtype, casting, **kwargs)
+
+
+def astype(
+    array: object,
+    dtype: DTypeLike,
+    casting: Casting = "unsafe",
+    copy: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    **kwargs: Unpack[ArrayKeywords],
+) -> NDArray:
+    """Return the items of an array as another dtype, cast chunk by chunk.
+
+    Parameters
+    ----------
+    array
+        What `asarray` takes.
+    dtype
+        What the items become.
+    casting
+        What may be cast, as in NumPy.
+    copy
+        False: an NDArray that is as wanted comes back itself.
+    **kwargs
+        As for `zeros`.
+
+    Raises
+    ------
+    TypeError, ValueError, StorageError
+        As for `asarray`.
+
+    """
+    return asarray(array, True if copy else None, dtype, casting, **kwargs)
+
+
+def copy(array: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+    """Return a copy of an array, in memory unless `urlpath` says otherwise.
+
+    Parameters
+    ----------
+    array
+        An NDArray, whose chunks, blocks, parameters and metalayers the copy has unless they are
+        given; or what `asarray` takes.
+    dtype
+        What the items become; None: what they are.
+    **kwargs
+        As for `zeros`; for an NDArray without `meta`.
+
+    Raises
+    ------
+    ValueError
+        `meta` is given; or as `zeros`.
+    FormatError
+        A chunk is damaged: damage is not copied.
+    StorageError
+        Something is at the path and `mode` is not "w", or writing failed.
+
+    """
+    return asarray(array, copy=True, dtype=dtype, **kwargs)
+
+
+def copy_of(array: NDArray, dtype: DTypeLike | None, casting: Casting, keywords: Mapping[str, Any]) -> NDArray:
+    """Return a copy of an NDArray; see `copy`."""
+    given = {name: value for name, value in keywords.items() if value is not None}
+    if storage_field(given, "meta") is not None:
+        msg = "meta: a copy has the metalayers of its original"
+        raise ArgumentError(msg)
+    store = array.schunk._handle.fresh()
+    with store.steady():
+        source = source_of(array, dtype, casting)
+        anew = "cparams" in given
+        if "chunks" not in given:
+            given["chunks"] = array.chunks
+            given.setdefault("blocks", array.blocks)
+        if not anew and (source.dtype.kind != "U" or array.dtype.kind == "U"):  # else shuffled as text is by default
+            given["cparams"] = array.schunk.cparams
+        given.setdefault("dparams", array.schunk.dparams)
+        blueprint = plan_array(source.shape, source.dtype, given, layers=dict(store.meta))
+        plain = source.dtype == array.dtype and array.schunk._postfilter is None
+        same = plain and not anew and _same_chunks(array, blueprint)
+        return _copied(store, source, blueprint, same=same, fill=_lone_entry(store) if plain else 0)
+
+
+def _copied(store: ChunkStore, source: Source, blueprint: Blueprint, *, same: bool, fill: int) -> NDArray:
+    """Return an array of the chunks of a store if they are the `same`, of one value, or of the items of a source."""
+    with begin_array(blueprint) as schunk:
+        target = schunk._handle.opened()
+        if same:
+            transfer(store, target)
+            return NDArray(schunk)
+        if fill:
+            put_special(schunk, blueprint, SpecialValue(fill), None)
+        else:
+            put_boxes(schunk, blueprint, source.read, boxes_of(blueprint.layout))
+        for name, chunk in store.vlmeta.items():
+            target.set_vlmeta(name, chunk)
+        return NDArray(schunk)
+
+
+def _same_chunks(array: NDArray, blueprint: Blueprint) -> bool:
+    """Return whether the chunks of a copy decode to the bytes that those of the original do."""
+    held = ArrayLayout.from_bytes(array.schunk._handle.opened().meta[array._layer])
+    new = blueprint.layout
+    return (held.shape, held.chunks, held.blocks) == (new.shape, new.chunks, new.blocks)
+
+
+def _lone_entry(store: ChunkStore) -> int:
+    """Return which special value without stored bytes all chunks are, 0 if they are not."""
+    snapshot = store.snapshot()
+    entry = snapshot.index.repeated_entry
+    return special_kind(entry, 0) if entry is not None and entry < 0 and snapshot.chunksize > 0 else 0
+
+
+def _is_as_wanted(array: NDArray, dtype: DTypeLike | None, keywords: Mapping[str, Any]) -> bool:
+    """Return whether `asarray` with these arguments need not make a copy of an NDArray."""
+    check_names(keywords)
+    given = {name: value for name, value in keywords.items() if value is not None}
+    if dtype is not None and np.dtype(dtype) != array.dtype:
+        return False
+    for name, held in (("chunks", array.chunks), ("blocks", array.blocks)):
+        if name in given and lengths(name, given[name]) != held:
+            return False
+    if "cparams" in given:
+        wanted = as_cparams(given["cparams"], array.dtype.itemsize)
+        held_params = array.schunk.cparams
+        if _as_recorded(with_typesize(wanted, held_params.typesize, held_params.blocksize)) != held_params:
+            return False
+    if "dparams" in given and as_dparams(given["dparams"]) != array.schunk.dparams:
+        return False
+    contiguous = storage_field(given, "contiguous")
+    return (
+        storage_field(given, "urlpath") is None
+        and storage_field(given, "meta") is None
+        and contiguous in {None, array.schunk.contiguous}
+    )
+
+
+def _as_recorded(cparams: CParams) -> CParams:
+    """Return parameters with all six filters spelled out, as a container gives them back."""
+    return replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)

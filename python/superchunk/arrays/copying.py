@@ -1,0 +1,148 @@
+"""Copies of arrays: as they are, cast, in other chunks, of another shape; memory stays bounded by a few chunks.
+
+::
+
+    nothing changes      compressed chunks go over as they are
+    anything does        for each chunk of the copy: its box read, cast, compressed
+
+The copy gets its name when it is complete, in one commit.
+
+Source: docs/format/b2nd.md.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from superchunk.arrays.filling import boxes_of, put_boxes
+from superchunk.arrays.making import as_shape, begin_array, plan_array
+from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.selection import expanded, select
+from superchunk.exceptions import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray as NumpyArray
+
+    from superchunk.arrays.filling import Box, Produce
+    from superchunk.arrays.making import Blueprint
+
+__all__ = ["reshaped", "sliced", "transposed"]
+
+_SLAB_NBYTES: Final = 2**25
+"""Bytes of rows, at most, that are read at a time to be given another shape."""
+
+
+def _built(blueprint: Blueprint, produce: Produce, values: Mapping[str, bytes]) -> NDArray:
+    """Make an array, with chunks that hold vlmetalayers, in one commit."""
+    with begin_array(blueprint) as schunk:
+        put_boxes(schunk, blueprint, produce, boxes_of(blueprint.layout))
+        for name, chunk in values.items():
+            schunk._handle.opened().set_vlmeta(name, chunk)
+    return NDArray(schunk)
+
+
+def sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
+    """Return what an index means as a new array, compressed in the same way; see `NDArray.slice`."""
+    shape = array.shape
+    selection = select(key, shape)
+    given = dict(keywords)
+    if given.get("cparams") is None:
+        given["cparams"] = array.cparams
+    if given.get("dparams") is None:
+        given["dparams"] = array.dparams
+    blueprint = plan_array(selection.shape, array.dtype, given)
+    entries = expanded(key, len(shape))
+    if any(isinstance(entry, np.ndarray) for entry in entries):
+        items = array[key]
+        return _built(blueprint, lambda box: items[(*box, ...)], {})
+    parts = [entry for entry in entries if entry is not Ellipsis]
+    return _built(blueprint, lambda box: array[_inner_key(parts, shape, box)], {})
+
+
+def _inner_key(parts: list[Any], shape: tuple[int, ...], box: Box) -> tuple[Any, ...]:
+    """Return the index of a box of what the entries of an index mean."""
+    key: list[Any] = []
+    edges = iter(box)
+    axis = 0
+    for part in parts:
+        if part is None:
+            next(edges)
+            key.append(None)
+            continue
+        if isinstance(part, slice):
+            edge = next(edges)
+            chosen = range(*part.indices(shape[axis]))[edge]
+            stop = chosen.stop if chosen.stop >= 0 else None
+            key.append(slice(chosen.start, stop, chosen.step))
+        else:
+            key.append(part)
+        axis += 1
+    return tuple(key)
+
+
+def reshaped(array: NDArray, shape: Any, keywords: Mapping[str, Any], *, c_order: bool) -> NDArray:  # noqa: ANN401
+    """Return a one-dimensional array's items in another shape; see `NDArray.reshape`."""
+    wanted = as_shape(shape)
+    if array.ndim != 1:
+        msg = f"reshape: expected an array of 1 dimension, got {array.ndim}"
+        raise ArgumentError(msg)
+    if prod(wanted) != array.size:
+        msg = f"shape: expected {array.size} items, got {prod(wanted)} in {wanted}"
+        raise ArgumentError(msg)
+    given = dict(keywords)
+    if given.get("cparams") is None:
+        given["cparams"] = array.cparams
+    blueprint = plan_array(wanted, array.dtype, given)
+    produce = _rows_of(array, wanted) if c_order else _run_of(array)
+    return _built(blueprint, produce, {})
+
+
+def _run_of(array: NDArray) -> Callable[[Box], NumpyArray[Any]]:
+    """Return what gives each box the next items."""
+    done = 0
+
+    def produce(box: Box) -> NumpyArray[Any]:
+        nonlocal done
+        shape = tuple(edge.stop - edge.start for edge in box)
+        start, done = done, done + prod(shape)
+        found: NumpyArray[Any] = array[start:done].reshape(shape)
+        return found
+
+    return produce
+
+
+def _rows_of(array: NDArray, shape: tuple[int, ...]) -> Callable[[Box], NumpyArray[Any]]:
+    """Return what gives each box its items in C order, keeping the rows that the last box was cut from."""
+    row = prod(shape[1:])
+    kept: tuple[slice, NumpyArray[Any]] | None = None
+
+    def produce(box: Box) -> NumpyArray[Any]:
+        nonlocal kept
+        if not box:
+            found: NumpyArray[Any] = array[0]
+            return found
+        rows = box[0]
+        if (rows.stop - rows.start) * row * array.itemsize > _SLAB_NBYTES:
+            places = [np.arange(edge.start, edge.stop, dtype=np.int64) for edge in box]
+            flat = np.zeros((), np.int64)
+            for line, size in zip(places, shape, strict=True):
+                flat = flat[..., None] * size + line
+            return np.asarray(array[flat])
+        if kept is None or kept[0] != rows:
+            slab = array[rows.start * row : rows.stop * row]
+            kept = rows, slab.reshape((rows.stop - rows.start, *shape[1:]))
+        return kept[1][(slice(None), *box[1:])]
+
+    return produce
+
+
+def transposed(array: NDArray) -> NDArray:
+    """Return a copy in memory with the dimensions in reverse order."""
+    keywords = {"chunks": array.chunks[::-1], "blocks": array.blocks[::-1], "cparams": array.cparams}
+    blueprint = plan_array(array.shape[::-1], array.dtype, keywords)
+    return _built(blueprint, lambda box: array[box[::-1]].transpose(), {})

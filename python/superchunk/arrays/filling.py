@@ -1,0 +1,192 @@
+"""Items into the chunks of a new array, one chunk after the other.
+
+::
+
+    this thread    produce k+2   store k     produce k+3   store k+1
+    helper         compress k        compress k+2
+    helper         compress k+1          compress k+3
+
+The engine compresses straight out of the memory in which the items are, whatever its strides. Each
+helper has a chunk of its own, which costs less than sharing one; where that would take more than some
+32 MiB, there are fewer helpers, and threads of the engine share a chunk. Meanwhile this thread puts finished
+chunks into the store and gets the items of the next one. User codecs and filters run on this thread alone.
+
+Source: docs/format/b2nd.md, "Geometry".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from superchunk import _engine
+from superchunk._encoding import encode_params
+from superchunk.arrays.making import begin_array
+from superchunk.arrays.memory import memory_of
+from superchunk.arrays.ndarray import NDArray
+from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
+
+    import numpy as np
+
+    from superchunk.arrays.making import Blueprint
+    from superchunk.frame.b2nd import ArrayLayout
+    from superchunk.schunk import SChunk
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["Box", "Produce", "boxes_of", "build_array", "build_special", "put_boxes", "put_special"]
+
+Box: TypeAlias = tuple[slice, ...]
+"""Where a chunk's items are in the array: ``start:stop`` in each dimension, inside the shape."""
+
+Produce: TypeAlias = "Callable[[Box], np.ndarray[Any, Any]]"
+"""Returns the items of a box, of the array's dtype; they must not change while the array is made."""
+
+_GROUP_CBYTES: Final = 2**20
+"""Compressed bytes that are held before they go to the store."""
+_GROUP_NCHUNKS: Final = 512
+_ALONE_NBYTES: Final = 2**20
+"""Below this many bytes in all a helper thread costs more than it saves."""
+_AHEAD_NBYTES: Final = 2**25
+"""Uncompressed bytes that helpers work on at a time, if a chunk is no larger."""
+_SLAB: Final = 8192
+
+
+def build_array(blueprint: Blueprint, produce: Produce, boxes: Iterable[Box] | None = None) -> NDArray:
+    """Make an array and fill it, in one commit.
+
+    Parameters
+    ----------
+    blueprint
+        What to make.
+    produce
+        Called for each chunk, in order, with its box.
+    boxes
+        The boxes in the order of the chunks, if `produce` has to be called with others than those that
+        `boxes_of` gives; shapes have to be the same.
+
+    Raises
+    ------
+    ArgumentError, StorageError
+        As `begin_array`; whatever `produce` raises, too. No file is left behind.
+
+    """
+    with begin_array(blueprint) as schunk:
+        put_boxes(schunk, blueprint, produce, boxes_of(blueprint.layout) if boxes is None else boxes)
+    return NDArray(schunk)
+
+
+def build_special(blueprint: Blueprint, kind: SpecialValue, value: bytes | None = None) -> NDArray:
+    """Make an array of one value, whose chunks take no room or next to none.
+
+    Parameters
+    ----------
+    blueprint
+        What to make.
+    kind
+        ZERO, NAN, UNINIT, or VALUE with:
+    value
+        The bytes of an item.
+
+    """
+    with begin_array(blueprint) as schunk:
+        put_special(schunk, blueprint, kind, value)
+    return NDArray(schunk)
+
+
+def boxes_of(layout: ArrayLayout) -> Iterator[Box]:
+    """Yield the box of each chunk, cut at the array's edges, in the order of the chunks."""
+    edges = [
+        [slice(start, min(start + chunk, size)) for start in range(0, size, chunk)] if size else []
+        for size, chunk in zip(layout.shape, layout.chunks, strict=True)
+    ]
+    return product(*edges)
+
+
+def put_boxes(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> None:
+    """Append a chunk for each box."""
+    store = schunk._handle.opened()
+    held = 0
+    group: list[bytes] = []
+    for chunk in packed(schunk, blueprint, produce, boxes):
+        group.append(chunk)
+        held += len(chunk)
+        if held >= _GROUP_CBYTES or len(group) >= _GROUP_NCHUNKS:
+            store.insert(store.nchunks, group)
+            group, held = [], 0
+    store.insert(store.nchunks, group)
+
+
+def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> Iterator[bytes]:
+    """Yield the compressed chunk of each box; see the top of this page."""
+    layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
+    encoder = schunk._encoder
+    geometry = _engine.Geometry(layout.chunks, layout.blocks, itemsize)
+    alone = layout.nchunks * geometry.chunk_nbytes < _ALONE_NBYTES or encoder.hooks is not None
+    nhelpers = 0 if alone else min(encoder.cparams.nthreads, max(_AHEAD_NBYTES // geometry.chunk_nbytes, 1))
+    params = encoder.params
+    if nhelpers > 1:
+        params = encode_params(replace(encoder.cparams, nthreads=-(-encoder.cparams.nthreads // nhelpers)))
+
+    def pack(items: np.ndarray[Any, Any]) -> bytes:
+        memory = memory_of(items)
+        return _engine.pack(geometry, params, memory.bytes, memory.offset, items.strides, items.shape)
+
+    if not nhelpers or layout.nchunks == 1:
+        for box in boxes:
+            yield pack(_checked(produce(box), box, blueprint))
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (large arrays only)
+
+    with ThreadPoolExecutor(nhelpers, "superchunk-pack") as helpers:
+        waiting: deque[Future[bytes]] = deque()
+        for box in boxes:
+            waiting.append(helpers.submit(pack, _checked(produce(box), box, blueprint)))
+            if len(waiting) > nhelpers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _checked(items: np.ndarray[Any, Any], box: Box, blueprint: Blueprint) -> np.ndarray[Any, Any]:
+    """Return what was produced, if it is what was asked for."""
+    wanted = tuple(edge.stop - edge.start for edge in box)
+    if items.shape != wanted or items.dtype != blueprint.dtype:
+        msg = (
+            f"items {_shown(box)}: expected shape {wanted} and dtype {blueprint.dtype}, "
+            f"got {items.shape} and {items.dtype}"
+        )
+        raise ValueError(msg)
+    return items
+
+
+def _shown(box: Box) -> str:
+    return f"[{', '.join(f'{edge.start}:{edge.stop}' for edge in box)}]"
+
+
+def put_special(schunk: SChunk, blueprint: Blueprint, kind: SpecialValue, value: bytes | None) -> None:
+    """Fill an empty container with one value."""
+    store = schunk._handle.opened()
+    layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
+    nchunks = layout.nchunks
+    if not nchunks:
+        return
+    if kind is SpecialValue.VALUE and value is not None and itemsize > MAX_HEADER_TYPESIZE and any(value):
+        _put_long_value(store, schunk, blueprint, value)
+        return
+    store.fill_special(kind.value, nchunks * layout.chunk_items * itemsize, value)
+
+
+def _put_long_value(store: ChunkStore, schunk: SChunk, blueprint: Blueprint, value: bytes) -> None:
+    """Fill an empty container with an item that is too long for a special chunk."""
+    layout = blueprint.layout
+    geometry = _engine.Geometry(layout.chunks, layout.blocks, len(value))
+    strides = (0,) * layout.ndim
+    chunk = _engine.pack(geometry, schunk._encoder.params, value, 0, strides, layout.chunks)
+    for start in range(0, layout.nchunks, _SLAB):
+        store.insert(store.nchunks, [chunk] * min(_SLAB, layout.nchunks - start))

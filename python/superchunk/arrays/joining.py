@@ -1,0 +1,179 @@
+"""One array from several: `concat`, `stack`, and `from_pieces` for parts that come one by one.
+
+Nothing is put together in memory: a chunk is made of the parts that meet it.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from superchunk.arrays.filling import build_array
+from superchunk.arrays.making import plan_array
+from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.sources import Source, source_of
+from superchunk.exceptions import ArgumentError
+from superchunk.params import MAX_DIM
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from numpy.typing import DTypeLike
+
+    from superchunk.arrays.filling import Box
+    from superchunk.arrays.making import ArrayKeywords
+    from superchunk.arrays.sources import Casting
+
+__all__ = ["concat", "concatenate", "stack"]
+
+
+def concat(
+    arrays: Sequence[object],
+    /,
+    axis: int = 0,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    **kwargs: Unpack[ArrayKeywords],
+) -> NDArray:
+    """Return arrays joined along an axis that they have.
+
+    Parameters
+    ----------
+    arrays
+        One or more: what `asarray` takes. Shapes may differ along `axis` only.
+    axis
+        Along which; negative counts from the last.
+    dtype
+        None: the one that NumPy would choose for all.
+    casting
+        What may be cast to `dtype`.
+    **kwargs
+        As for `zeros`. Chunks and blocks not given are those of the first array, if it is an NDArray
+        without a length of 0.
+
+    Raises
+    ------
+    ValueError
+        There is no array, shapes do not fit, there is no such axis; or as `zeros`.
+    TypeError
+        Items cannot be cast by that rule.
+    StorageError
+        Something is at the path and `mode` is not "w", or writing failed.
+
+    Examples
+    --------
+    >>> concat([[1, 2], [3]])[:].tolist()
+    [1, 2, 3]
+
+    """
+    sources = _sources(arrays, dtype, casting)
+    return _joined(sources, _axis_of(axis, len(sources[0].shape)), arrays[0], kwargs)
+
+
+concatenate = concat
+
+
+def stack(
+    arrays: Sequence[object],
+    axis: int = 0,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    **kwargs: Unpack[ArrayKeywords],
+) -> NDArray:
+    """Return arrays of one shape joined along a new axis.
+
+    Parameters
+    ----------
+    arrays
+        One or more: what `asarray` takes.
+    axis
+        Where the new axis is in the result; negative counts from the last.
+    dtype, casting, **kwargs
+        As for `concat`.
+
+    Raises
+    ------
+    ValueError
+        There is no array, shapes differ, there is no such axis, there would be over 16 dimensions; or
+        as `zeros`.
+    TypeError, StorageError
+        As for `concat`.
+
+    Examples
+    --------
+    >>> stack([[1, 2], [3, 4]], axis=1)[:].tolist()
+    [[1, 3], [2, 4]]
+
+    """
+    sources = _sources(arrays, dtype, casting)
+    shape = sources[0].shape
+    for number, source in enumerate(sources):
+        if source.shape != shape:
+            msg = f"arrays[{number}]: expected shape {shape}, that of the first, got {source.shape}"
+            raise ArgumentError(msg)
+    if len(shape) >= MAX_DIM:
+        msg = f"arrays: expected at most {MAX_DIM - 1} dimensions, got {len(shape)}"
+        raise ArgumentError(msg)
+    place = _axis_of(axis, len(shape) + 1)
+    return _joined([_expanded(source, place) for source in sources], place, None, kwargs)
+
+
+def _sources(arrays: Sequence[object], dtype: DTypeLike | None, casting: Casting) -> list[Source]:
+    """Return what the arrays hold, all of one dtype."""
+    sources = [source_of(array) for array in arrays]
+    if not sources:
+        msg = "arrays: expected at least one, got none"
+        raise ArgumentError(msg)
+    kind = np.result_type(*(source.dtype for source in sources)) if dtype is None else np.dtype(dtype)
+    return [source.cast(kind, casting) for source in sources]
+
+
+def _axis_of(axis: int, ndim: int) -> int:
+    """Return an axis counted from the first."""
+    wanted = operator.index(axis)
+    if not -ndim <= wanted < ndim:
+        msg = f"axis: expected {-ndim} to {ndim - 1}, got {axis}" if ndim else "axis: expected arrays with dimensions"
+        raise np.exceptions.AxisError(msg)
+    return wanted % ndim
+
+
+def _expanded(source: Source, axis: int) -> Source:
+    """Return a source with a new dimension of length 1."""
+    shape = (*source.shape[:axis], 1, *source.shape[axis:])
+    return Source(shape, source.dtype, lambda box: np.expand_dims(source.read((*box[:axis], *box[axis + 1 :])), axis))
+
+
+def _joined(sources: list[Source], axis: int, first: object, keywords: ArrayKeywords) -> NDArray:
+    """Return an array of sources of one dtype, one behind the other along `axis`."""
+    shape = sources[0].shape
+    for number, source in enumerate(sources):
+        if len(source.shape) != len(shape) or any(
+            i != axis and length != other for i, (length, other) in enumerate(zip(source.shape, shape, strict=False))
+        ):
+            msg = f"arrays[{number}]: expected a shape like {shape} but for axis {axis}, got {source.shape}"
+            raise ArgumentError(msg)
+    ends = list(accumulate(source.shape[axis] for source in sources))
+    whole = (*shape[:axis], ends[-1], *shape[axis + 1 :])
+    chosen: dict[str, Any] = dict(cast("dict[str, Any]", keywords))
+    if isinstance(first, NDArray) and "chunks" not in chosen and "blocks" not in chosen and 0 not in first.chunks:
+        chosen.update(chunks=first.chunks, blocks=first.blocks)
+    blueprint = plan_array(whole, sources[0].dtype, chosen)
+
+    def read(box: Box) -> np.ndarray[Any, Any]:
+        start, stop = box[axis].start, box[axis].stop
+        parts = []
+        number = bisect_right(ends, start)
+        while start < stop:
+            begin, end = ends[number] - sources[number].shape[axis], min(ends[number], stop)
+            if start < end:
+                parts.append(sources[number].read((*box[:axis], slice(start - begin, end - begin), *box[axis + 1 :])))
+                start = end
+            number += 1
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
+
+    return build_array(blueprint, read)
