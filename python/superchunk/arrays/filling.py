@@ -22,11 +22,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from superchunk import _engine
-from superchunk._encoding import encode_params
+from superchunk._shaped import ZFP_IDS
 from superchunk.arrays.making import begin_array
-from superchunk.arrays.memory import memory_of
+from superchunk.arrays.memory import lone_value, memory_of
 from superchunk.arrays.ndarray import NDArray
-from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
+from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -54,6 +54,7 @@ _ALONE_NBYTES: Final = 2**20
 """Below this many bytes in all a helper thread costs more than it saves."""
 _AHEAD_NBYTES: Final = 2**25
 """Uncompressed bytes that helpers work on at a time, if a chunk is no larger."""
+_VALUE: Final = SpecialValue.VALUE.value
 _SLAB: Final = 8192
 
 
@@ -127,13 +128,18 @@ def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterab
     layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
     encoder = schunk._encoder
     geometry = _engine.Geometry(layout.chunks, layout.blocks, itemsize)
-    alone = layout.nchunks * geometry.chunk_nbytes < _ALONE_NBYTES or encoder.hooks is not None
+    in_python = encoder.hooks is not None or number_of(encoder.cparams.codec) in ZFP_IDS
+    alone = layout.nchunks * geometry.chunk_nbytes < _ALONE_NBYTES or in_python
     nhelpers = 0 if alone else min(encoder.cparams.nthreads, max(_AHEAD_NBYTES // geometry.chunk_nbytes, 1))
     params = encoder.params
     if nhelpers > 1:
-        params = encode_params(replace(encoder.cparams, nthreads=-(-encoder.cparams.nthreads // nhelpers)))
+        params = encoder.params_of(replace(encoder.cparams, nthreads=-(-encoder.cparams.nthreads // nhelpers)))
 
     def pack(items: np.ndarray[Any, Any]) -> bytes:
+        if items.shape == layout.chunks and itemsize <= MAX_HEADER_TYPESIZE:
+            value = lone_value(items)
+            if value is not None and any(value):
+                return _engine.special_chunk(_VALUE, geometry.chunk_nbytes, itemsize, value, geometry.block_nbytes)
         memory = memory_of(items)
         return _engine.pack(geometry, params, memory.bytes, memory.offset, items.strides, items.shape)
 

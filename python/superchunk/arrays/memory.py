@@ -1,4 +1,4 @@
-"""The memory that a NumPy array lies in, whatever its strides, for the engine to read from."""
+"""The memory that a NumPy array lies in, whatever its strides, for the engine to read from; whether all is one item."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
-__all__ = ["Memory", "memory_of"]
+__all__ = ["Memory", "lone_value", "memory_of"]
+
+_PROBE = 4096
+"""Bytes that are compared first."""
 
 
 class Memory(NamedTuple):
@@ -43,3 +46,18 @@ def memory_of(items: NumpyArray[Any]) -> Memory:
     address = items.__array_interface__["data"][0]
     span = _Span(items, address - before, before + behind + items.itemsize)
     return Memory(np.asarray(span), before)
+
+
+def lone_value(items: NumpyArray[Any]) -> bytes | None:
+    """Return the bytes of the item that all of `items`, at least one, are; None if they are several."""
+    if not any(items.strides):
+        return items.reshape(-1)[:1].tobytes()
+    first, last = (items[(*(at,) * items.ndim, ...)].tobytes() for at in (0, -1))
+    if first != last:
+        return None
+    width = items.itemsize
+    row = items[(0,) * (items.ndim - 1)] if items.ndim else items.reshape(1)
+    if row[: max(_PROBE // width, 1)].tobytes() != first * min(len(row), max(_PROBE // width, 1)):
+        return None  # nearly always the first few items tell
+    raw = np.ascontiguousarray(items).reshape(-1).view(np.uint8)
+    return first if np.array_equal(raw[width:], raw[:-width]) else None

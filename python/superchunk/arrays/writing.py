@@ -24,7 +24,7 @@ from superchunk import _engine
 from superchunk._shaped import with_shape
 from superchunk._writing import with_typesize
 from superchunk.arrays.form import strides_of
-from superchunk.arrays.memory import memory_of
+from superchunk.arrays.memory import lone_value, memory_of
 from superchunk.arrays.selection import Cross, Points
 from superchunk.arrays.values import ArrayValues, values_for
 from superchunk.params import MAX_HEADER_TYPESIZE
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["ChunkWriter", "write_selection"]
 
 _ZERO, _VALUE, _UNINIT = 1, 3, 4
-_PROBE = 4096
-"""Bytes that tell of nearly every chunk that it holds several values."""
 
 
 class _Piece(NamedTuple):
@@ -116,7 +114,7 @@ class ChunkWriter:
             and self._encoder.prefilter is None
             and form.itemsize <= MAX_HEADER_TYPESIZE
         ):
-            value = _lone_value(items)
+            value = lone_value(items)
             if value is not None:
                 kind, item = (_VALUE, value) if any(value) else (_ZERO, None)
                 return _engine.special_chunk(kind, form.chunk_nbytes, form.itemsize, item, self._block_nbytes)
@@ -131,21 +129,6 @@ class ChunkWriter:
             lambda hooks, blocks: _engine.decompress(chunk, itemsize=form.itemsize, hooks=hooks, blockshape=blocks),
         )
         return self._encoder.chunk(memoryview(content), number * form.chunk_nbytes)
-
-
-def _lone_value(items: NumpyArray[Any]) -> bytes | None:
-    """Return the bytes of the item that all of `items` are, None if they are several."""
-    if not any(items.strides):
-        return items.reshape(-1)[:1].tobytes()
-    first, last = (items[(*(at,) * items.ndim, ...)].tobytes() for at in (0, -1))
-    if first != last:
-        return None
-    raw = np.ascontiguousarray(items).reshape(-1).view(np.uint8)
-    width = items.itemsize
-    for most in (_PROBE, raw.size):  # nearly always the first few items tell
-        if not np.array_equal(raw[width:most], raw[: min(most, raw.size) - width]):
-            return None
-    return raw[:width].tobytes()
 
 
 def write_selection(
