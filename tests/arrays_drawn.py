@@ -312,8 +312,12 @@ def laid_out(array: Array, chunks: Shape, blocks: Shape) -> Iterator[bytes]:
     extended = [-(-c // b) * b for c, b in zip(chunks, blocks, strict=True)]
     for place in itertools.product(*map(range, grid)):
         chunk = np.zeros(extended, array.dtype)
-        part = array[(..., *(slice(at * c, (at + 1) * c) for at, c in zip(place, chunks, strict=True)))]
-        chunk[(..., *map(slice, part.shape))] = part
+        part = array[_box([at * c for at, c in zip(place, chunks, strict=True)], chunks)]
+        chunk[_box([0] * len(chunks), part.shape)] = part
         starts = itertools.product(*(range(0, e, b) for e, b in zip(extended, blocks, strict=True)))
-        boxes = ((..., *(slice(at, at + b) for at, b in zip(start, blocks, strict=True))) for start in starts)
-        yield b"".join(np.ascontiguousarray(chunk[box]).tobytes() for box in boxes)
+        yield b"".join(np.ascontiguousarray(chunk[_box(start, blocks)]).tobytes() for start in starts)
+
+
+def _box(starts: Sequence[int], lengths: Sequence[int]) -> Any:  # noqa: ANN401 - an index expression
+    """Return the index of a box; with an Ellipsis, so that without dimensions it is an array all the same."""
+    return (..., *(slice(at, at + length) for at, length in zip(starts, lengths, strict=True)))

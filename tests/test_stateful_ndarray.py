@@ -87,7 +87,7 @@ def as_array(opened: object) -> NDArray:
 
 def items_of_chunks(array: NDArray) -> Iterator[bytes]:
     """Return the content of each chunk."""
-    return (array.schunk.decompress_chunk(n) for n in range(array.schunk.nchunks))
+    return (bytes(array.schunk.decompress_chunk(n) or b"") for n in range(array.schunk.nchunks))
 
 
 # One expression.
