@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from superchunk._card import array_card
 from superchunk._info import InfoReport, ratio, size
 from superchunk.arrays.base import ArrayBase
+from superchunk.arrays.card import array_card
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
 from superchunk.arrays.values import snapshot_of
@@ -306,7 +306,7 @@ class ArrayCalls(SharedArray):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
-        return array_card(self)  # type: ignore[arg-type]  # NDArray is the only subclass made
+        return array_card(self)
 
     def __repr__(self) -> str:
         """Return shape, dtype, partition and place in a line."""
