@@ -3,7 +3,7 @@
 An array whose layer contradicts its chunks cannot be opened. A layer is small and stands in the header, where other
 writers change it in place, so it has no proof of its own: what counts is whether it can be true.
 
-Source: docs/format/b2nd.md, "Reading safely".
+Source: docs/format/b2nd.md, "Rules for a safe reader".
 """
 
 from __future__ import annotations
