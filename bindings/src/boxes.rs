@@ -23,9 +23,21 @@ pub(crate) struct Geometry {
 #[pymethods]
 impl Geometry {
     #[new]
-    fn new(py: Python<'_>, chunks: Vec<i64>, blocks: Vec<i64>, itemsize: i64) -> PyResult<Self> {
+    #[pyo3(signature = (chunks, blocks, itemsize, blockshape=None))]
+    fn new(
+        py: Python<'_>,
+        chunks: Vec<i64>,
+        blocks: Vec<i64>,
+        itemsize: i64,
+        blockshape: Option<Vec<usize>>,
+    ) -> PyResult<Self> {
         let itemsize = usize::try_from(itemsize).unwrap_or(0);
-        let checked = engine::Geometry::new(&chunks, &blocks, itemsize).map_err(|error| to_python(py, &error))?;
+        let checked = engine::Geometry::new(&chunks, &blocks, itemsize)
+            .and_then(|checked| match blockshape {
+                Some(shape) => checked.with_shape(&shape),
+                None => Ok(checked),
+            })
+            .map_err(|error| to_python(py, &error))?;
         Ok(Self { checked })
     }
 

@@ -185,7 +185,8 @@ class ChunkReads:
     def get_lazychunk(self, nchunk: int) -> bytes:
         """Return what is known of chunk `nchunk` without reading its data.
 
-        In memory the header (a special chunk whole); in a file header, where each
+        In memory, and where blocks of less than 4 bytes would make it longer than the chunk, the header (a
+        special chunk whole); else in a file header, where each
         block starts, and a trailer: chunk number (4 bytes), offset (8) and the
         compressed size of each block (4 each); bit 0x08 of byte 31 is set then.
 
@@ -203,6 +204,8 @@ class ChunkReads:
         info = _engine.describe(source)
         if info.special:
             return chunk_bytes(source)
+        if info.memcpyed and 4 * info.nblocks > info.cbytes:
+            return chunk_bytes(source)[: info.header_len]
         if isinstance(source, tuple):
             file, at, _ = source
             if isinstance(file, tuple):  # of a sparse frame: both fields hold the file's number

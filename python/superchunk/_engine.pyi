@@ -110,13 +110,16 @@ class Geometry:
 
     A chunk's content is its blocks in C order, a block is its items in C order, and a chunk has as many
     blocks in a dimension as it takes to cover it: what reaches beyond is padding (docs/format/b2nd.md).
-    A dimension of no items has chunks of 0, and then a chunk and a block have no bytes.
+    A dimension of no items has chunks of 0, and then a chunk and a block have no bytes. `blockshape` is what
+    codecs and filters are told of blocks, if an array was made that is seen in other dimensions now.
 
     Raises ValueError naming the argument and its range: more than 16 dimensions, blocks that are empty or
     larger than the chunk, blocks or chunks of more bytes than the format allows.
     """
 
-    def __new__(cls, chunks: Sequence[int], blocks: Sequence[int], itemsize: int) -> Geometry: ...
+    def __new__(
+        cls, chunks: Sequence[int], blocks: Sequence[int], itemsize: int, blockshape: Sequence[int] | None = None
+    ) -> Geometry: ...
     @property
     def chunk_nbytes(self) -> int:
         """Bytes of a chunk's content, padding included."""

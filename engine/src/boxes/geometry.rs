@@ -90,6 +90,22 @@ impl Geometry {
         Ok(Self { ndim, itemsize, chunks, blocks, grid, strides, block_nbytes, chunk_nbytes, shape })
     }
 
+    /// The same, of a view: codecs and filters go by the blocks of the array that it was made from, which have other
+    /// dimensions of length 1.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] for blocks of another number of items.
+    pub fn with_shape(self, blockshape: &[usize]) -> Result<Self> {
+        let Some(own) = self.shape else { return Ok(self) };
+        let shape = BlockShape::new(blockshape)?;
+        if shape.items() != own.items() {
+            let expected = format!("{} items, as many as the blocks {own} have", own.items());
+            return Err(argument("blockshape", expected, signed(shape.items())));
+        }
+        Ok(Self { shape: Some(shape), ..self })
+    }
+
     /// Dimensions.
     #[must_use]
     pub fn ndim(&self) -> usize {

@@ -16,6 +16,7 @@ from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.card import array_card
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
+from superchunk.arrays.steady import changing
 from superchunk.arrays.values import snapshot_of
 from superchunk.arrays.views import checked_axes, expand_dims, squeeze
 from superchunk.exceptions import ArgumentError
@@ -118,7 +119,7 @@ class ArrayCalls(SharedArray):
         if at < 0:
             msg = "append: expected an array of at least one dimension, got 0-d"
             raise ArgumentError(msg)
-        with store.batch():
+        with changing(store, values):
             form = self._now(store)
             given = _to_append(values, form, at)
             return append_items(self.schunk, store, form, self._layer, given, at).shape[at]

@@ -53,6 +53,8 @@ class Form:
     shown
         For each dimension of `layout` the one that the user sees, -1 for a hidden one; None: all are
         shown as they are.
+    blockshape
+        Blocks as codecs and filters know them, which a view does not change; None: those of `layout`.
 
     """
 
@@ -76,7 +78,14 @@ class Form:
         "tail",
     )
 
-    def __init__(self, raw: bytes, layout: ArrayLayout, typesize: int, shown: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self,
+        raw: bytes,
+        layout: ArrayLayout,
+        typesize: int,
+        shown: tuple[int, ...] | None = None,
+        blockshape: tuple[int, ...] | None = None,
+    ) -> None:
         self.raw = raw
         self.layout = layout
         self.shown = shown
@@ -89,7 +98,7 @@ class Form:
         self.size = prod(self.shape)
         self.nchunks = layout.nchunks
         self.chunk_nbytes = layout.chunk_items * typesize
-        self.geometry = _engine.Geometry(layout.chunks, layout.blocks, typesize)
+        self.geometry = _engine.Geometry(layout.chunks, layout.blocks, typesize, blockshape)
         self.steps = strides_of(layout.grid) if layout.chunk_items else (0,) * layout.ndim
         """How much the chunk number grows with each chunk coordinate."""
         self.places = _places(layout, self.steps)
@@ -186,4 +195,4 @@ def view_form(base: Form, axes: tuple[int | None, ...]) -> Form:
         chunks=tuple(1 if axis is None else layout.chunks[axis] for axis in order),
         blocks=tuple(1 if axis is None else layout.blocks[axis] for axis in order),
     )
-    return Form(base.raw, physical, base.itemsize, shown if hidden else None)
+    return Form(base.raw, physical, base.itemsize, shown if hidden else None, layout.blocks)

@@ -5,6 +5,7 @@ Source: the names that users of python-blosc2 know, see docs/differences.md.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from superchunk.arrays.views import checked_axes
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
     from numpy.typing import NDArray as NumpyArray
@@ -49,13 +50,16 @@ def take(x: NDArray, indices: ArrayLike, axis: int | None = None) -> NDArray:
 
     """
     places = _integers(indices)
-    shape = x.shape
-    if axis is None:
-        flat = _within(places, x.size, 0)
+    if axis is not None:
+        at = checked_axes(axis, x.ndim)[0]
+        return _array_of(x, lambda shape: select((*(slice(None),) * at, places), shape))
+
+    def flattened(shape: tuple[int, ...]) -> Points:
+        flat = _within(places, prod(shape), 0)
         coords = np.unravel_index(flat, shape) if shape else ()
-        return _array_of(x, Points(tuple(at.astype(np.int64, copy=False) for at in coords), places.shape))
-    at = checked_axes(axis, len(shape))[0]
-    return _array_of(x, select((*(slice(None),) * at, places), shape))
+        return Points(tuple(at.astype(np.int64, copy=False) for at in coords), places.shape)
+
+    return _array_of(x, flattened)
 
 
 def take_along_axis(x: NDArray, indices: ArrayLike, axis: int = -1) -> NDArray:
@@ -83,14 +87,16 @@ def take_along_axis(x: NDArray, indices: ArrayLike, axis: int = -1) -> NDArray:
 
     """
     places = _integers(indices)
-    shape = x.shape
-    at = checked_axes(axis, len(shape))[0]
-    if places.ndim != len(shape):
-        msg = f"indices: expected {len(shape)} dimensions, got {places.ndim}"
+    at = checked_axes(axis, x.ndim)[0]
+    if places.ndim != x.ndim:
+        msg = f"indices: expected {x.ndim} dimensions, got {places.ndim}"
         raise ValueError(msg)
-    lines = np.ix_(*(np.arange(1 if own == at else size) for own, size in enumerate(shape)))
-    key = tuple(places if own == at else line for own, line in enumerate(lines))
-    return _array_of(x, select(key, shape))
+
+    def lines(shape: tuple[int, ...]) -> Cross | Points:
+        others = np.ix_(*(np.arange(1 if own == at else size) for own, size in enumerate(shape)))
+        return select(tuple(places if own == at else line for own, line in enumerate(others)), shape)
+
+    return _array_of(x, lines)
 
 
 def _integers(indices: ArrayLike) -> NumpyArray[Any]:
@@ -110,17 +116,17 @@ def _within(places: NumpyArray[Any], size: int, axis: int) -> NumpyArray[np.int6
     return np.where(flat < 0, flat + size, flat)
 
 
-def _array_of(x: NDArray, selection: Cross | Points) -> NDArray:
-    """Return the items of a selection as an array in memory."""
+def _array_of(x: NDArray, chosen: Callable[[tuple[int, ...]], Cross | Points]) -> NDArray:
+    """Return the items that `chosen`, told the shape, selects as an array in memory."""
     from superchunk.arrays.converting import asarray  # noqa: PLC0415  (a constructor, which may build on this)
 
     def ask(store: ChunkStore) -> NumpyArray[Any]:
         store.refresh()
-        x._now(store)
-        return x._selected(store, selection)
+        form = x._now(store)
+        selection = chosen(form.shape)
+        return np.ascontiguousarray(x._selected(store, form, selection)).reshape(selection.shape)
 
-    found: NDArray = asarray(np.ascontiguousarray(x._steadily(ask)).reshape(selection.shape), cparams=x.cparams)
-    return found
+    return asarray(x._steadily(ask), cparams=x.cparams)
 
 
 def reshape(

@@ -16,6 +16,7 @@ from superchunk.arrays.filling import build_array
 from superchunk.arrays.making import plan_array
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.sources import Source, source_of
+from superchunk.arrays.steady import held_still
 from superchunk.exceptions import ArgumentError
 from superchunk.params import MAX_DIM
 
@@ -71,8 +72,10 @@ def concat(
     [1, 2, 3]
 
     """
-    sources = _sources(arrays, dtype, casting)
-    return _joined(sources, _axis_of(axis, len(sources[0].shape)), arrays[0], kwargs)
+    given = list(arrays)
+    with held_still(given):
+        sources = _sources(given, dtype, casting)
+        return _joined(sources, _axis_of(axis, len(sources[0].shape)), given[0], kwargs)
 
 
 concatenate = concat
@@ -110,7 +113,13 @@ def stack(
     [[1, 3], [2, 4]]
 
     """
-    sources = _sources(arrays, dtype, casting)
+    given = list(arrays)
+    with held_still(given):
+        return _stacked(_sources(given, dtype, casting), axis, kwargs)
+
+
+def _stacked(sources: list[Source], axis: int, keywords: ArrayKeywords) -> NDArray:
+    """Return sources of one dtype joined along a new axis."""
     shape = sources[0].shape
     for number, source in enumerate(sources):
         if source.shape != shape:
@@ -120,7 +129,7 @@ def stack(
         msg = f"arrays: expected at most {MAX_DIM - 1} dimensions, got {len(shape)}"
         raise ArgumentError(msg)
     place = _axis_of(axis, len(shape) + 1)
-    return _joined([_expanded(source, place) for source in sources], place, None, kwargs)
+    return _joined([_expanded(source, place) for source in sources], place, None, keywords)
 
 
 def _sources(arrays: Sequence[object], dtype: DTypeLike | None, casting: Casting) -> list[Source]:

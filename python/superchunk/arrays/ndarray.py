@@ -23,6 +23,7 @@ from superchunk.arrays.calls import ArrayCalls
 from superchunk.arrays.fields import Fields, NDField
 from superchunk.arrays.reading import read_key, read_selection
 from superchunk.arrays.selection import select, select_crossed
+from superchunk.arrays.steady import changing
 from superchunk.arrays.writing import write_selection
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk.arrays.form import Form
     from superchunk.arrays.selection import Cross, Points
     from superchunk.storage.base import ChunkStore
 
@@ -134,27 +136,32 @@ class NDArray(ArrayCalls):
             As for ``array[key]``.
         ValueError
             `out` has another shape, or is read-only.
+        TypeError
+            `out` is no NumPy array.
 
         """
 
         def ask(store: ChunkStore) -> NumpyArray[Any]:
             store.refresh()
             form = self._now(store)
-            return self._selected(store, select(key, form.shape), out)
+            return self._selected(store, form, select(key, form.shape), out)
 
         found: NumpyArray[Any] = self._steadily(ask)
         return found
 
     def _selected(
-        self, store: ChunkStore, selection: Cross | Points, out: NumpyArray[Any] | None = None
+        self, store: ChunkStore, form: Form, selection: Cross | Points, out: NumpyArray[Any] | None = None
     ) -> NumpyArray[Any]:
+        if out is not None and not isinstance(out, np.ndarray):
+            msg = f"out: expected a NumPy array, got {type(out).__name__}"
+            raise TypeError(msg)
         if out is not None and out.shape != selection.shape:
             msg = f"out: expected shape {selection.shape}, got {out.shape}"
             raise ValueError(msg)
         if out is not None and not out.flags.writeable:
             msg = "out: expected a writable array, got a read-only one"
             raise ValueError(msg)
-        return read_selection(self.schunk, store, self._form, selection, out)
+        return read_selection(self.schunk, store, form, selection, out)
 
     @property
     def oindex(self) -> OIndex:
@@ -339,7 +346,7 @@ class NDArray(ArrayCalls):
     ) -> None:
         """Write `value` where `chosen`, told the shape, says; into one field of the items if that is named."""
         store = self._handle.writing()
-        with store.batch():
+        with changing(store, value):
             form = self._now(store)
             write_selection(self.schunk, store, form, chosen(form.shape), value, field)
 
@@ -370,7 +377,7 @@ class OIndex:
         def ask(store: ChunkStore) -> NumpyArray[Any]:
             store.refresh()
             form = array._now(store)
-            return array._selected(store, select_crossed(key, form.shape))
+            return array._selected(store, form, select_crossed(key, form.shape))
 
         found: NumpyArray[Any] = array._steadily(ask)
         return found

@@ -14,6 +14,7 @@ import numpy as np
 from superchunk.arrays.filling import build_array
 from superchunk.arrays.making import as_shape, plan_array
 from superchunk.arrays.selection import expanded, select
+from superchunk.arrays.steady import held_still
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ _SLAB_NBYTES: Final = 2**25
 
 def sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
     """Return what an index means as a new array, compressed in the same way; see `NDArray.slice`."""
+    with held_still((array,)):
+        return _sliced(array, key, keywords)
+
+
+def _sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
     shape = array.shape
     selection = select(key, shape)
     given = dict(keywords)
@@ -71,7 +77,11 @@ def _inner_key(parts: list[Any], shape: tuple[int, ...], box: Box) -> tuple[Any,
 
 def reshaped(array: NDArray, shape: Any, keywords: Mapping[str, Any], *, c_order: bool) -> NDArray:  # noqa: ANN401
     """Return a one-dimensional array's items in another shape; see `NDArray.reshape`."""
-    wanted = as_shape(shape)
+    with held_still((array,)):
+        return _reshaped(array, as_shape(shape), keywords, c_order=c_order)
+
+
+def _reshaped(array: NDArray, wanted: tuple[int, ...], keywords: Mapping[str, Any], *, c_order: bool) -> NDArray:
     if array.ndim != 1:
         msg = f"reshape: expected an array of 1 dimension, got {array.ndim}"
         raise ArgumentError(msg)
@@ -128,5 +138,6 @@ def _rows_of(array: NDArray, shape: tuple[int, ...]) -> Callable[[Box], NumpyArr
 def transposed(array: NDArray) -> NDArray:
     """Return a copy in memory with the dimensions in reverse order."""
     keywords = {"chunks": array.chunks[::-1], "blocks": array.blocks[::-1], "cparams": array.cparams}
-    blueprint = plan_array(array.shape[::-1], array.dtype, keywords)
-    return build_array(blueprint, lambda box: array[box[::-1]].transpose())
+    with held_still((array,)):
+        blueprint = plan_array(array.shape[::-1], array.dtype, keywords)
+        return build_array(blueprint, lambda box: array[box[::-1]].transpose())

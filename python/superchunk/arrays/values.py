@@ -60,7 +60,7 @@ def values_for(value: object, dtype: np.dtype[Any], selection: Cross | Points) -
     """
     base, inner = dtype.base, dtype.shape
     if isinstance(value, ArrayBase):
-        if isinstance(selection, Cross) and selection.order is None and not inner:
+        if isinstance(selection, Cross) and _in_order(selection) and not inner:
             return _Compressed(value, selection)
         still = snapshot_of(value)
         value = _read(still, select((), still.shape))
@@ -130,19 +130,26 @@ class ArrayValues:
         return self._laid
 
 
+def _in_order(cross: Cross) -> bool:
+    """Return whether the result has the dimensions of the combinations, but for some of length 1."""
+    found, combined = ([length for length in lengths if length != 1] for lengths in (cross.shape, cross.counts))
+    return cross.order is None and found == combined
+
+
 class _Compressed:
     """Items of an NDArray, decoded as they are needed."""
 
-    def __init__(self, array: ArrayBase, cross: Cross) -> None:
-        shape = array.shape
+    def __init__(self, value: ArrayBase, cross: Cross) -> None:
+        array = snapshot_of(value)
+        shape = array._form.shape
         while len(shape) > len(cross.shape) and shape[0] == 1:
             shape = shape[1:]
         if len(shape) > len(cross.shape) or any(
             size not in (1, wanted) for size, wanted in zip(shape[::-1], cross.shape[::-1], strict=False)
         ):
-            msg = f"could not broadcast input array from shape {array.shape} into shape {cross.shape}"
+            msg = f"could not broadcast input array from shape {array._form.shape} into shape {cross.shape}"
             raise ValueError(msg)
-        self._array = snapshot_of(array)
+        self._array = array
         self._cross = cross
         # A dimension of length 1 may be missing on either side; the others come in the same order.
         counts = cross.counts
