@@ -30,8 +30,7 @@ const TRIAL: i32 = 1;
 /// From here on the caller has asked for size, whatever the time it takes.
 const LAST_TRIED: i32 = 8;
 
-/// A trial that is this many times shorter than its stream, or shorter than it by no more than one such part, is
-/// left at that.
+/// A trial that is shorter than its stream by no more than such a part is left at that: it is noise.
 const PARTS: usize = 32;
 
 /// Roughly what a context takes before its first stream, in bytes.
@@ -65,16 +64,15 @@ impl Encoder {
         }
     }
 
-    /// Compresses a short stream. Of a block split into its bytes, most streams are either noise or nearly the same
-    /// throughout: the quickest level tells, and for those it is as good as any.
+    /// Compresses a short stream. Of a block split into its bytes, many streams are noise or repeat nothing: the
+    /// quickest level tells, and for those it is as good as any.
     fn encode_short(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let level = self.short_level;
         if level <= TRIAL || level > LAST_TRIED {
             return self.context.compress(dst, src, level).ok();
         }
         let tried = self.context.compress(dst, src, TRIAL).ok()?;
-        let part = src.len() / PARTS;
-        if tried <= part || tried >= src.len() - part || tried >= entropy(src) {
+        if tried >= src.len() - src.len() / PARTS || tried >= entropy(src) {
             return Some(tried);
         }
         self.context.compress(&mut dst[..tried], src, level).or_else(|_| self.context.compress(dst, src, TRIAL)).ok()
