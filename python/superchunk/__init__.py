@@ -48,7 +48,7 @@ from superchunk.arrays.fields import NDField
 from superchunk.arrays.functions import reshape, save, take, take_along_axis
 from superchunk.arrays.joining import concat, concatenate, stack
 from superchunk.arrays.ndarray import NDArray, OIndex
-from superchunk.arrays.partitions import (
+from superchunk.arrays.partition_report import (
     PartitionReport,
     are_partitions_aligned,
     are_partitions_behaved,

@@ -17,7 +17,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Final
 
-from superchunk._chunkmap import BEST_RATIO, DAMAGED, SAMPLES, bytes_text, chunk_map, colour
+from superchunk._chunkmap import BEST_RATIO, DAMAGED, SAMPLES, chunk_map, colour
+from superchunk._info import bytes_text
 from superchunk.exceptions import ClosedError, SuperchunkError
 from superchunk.params import Filter
 

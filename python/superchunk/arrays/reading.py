@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["chunk_lists", "read_cross", "read_key", "read_selection"]
+__all__ = ["read_cross", "read_key", "read_selection"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
@@ -153,10 +153,7 @@ def read_cross(
         items, buffer = out, form.buffer_of(out)
     else:
         items, buffer = form.empty(sizes)
-    numbers = [0]
-    for line in chunk_lists(box, form):
-        numbers = [n + m for n in numbers for m in line]
-    sources = _prepared(schunk, store, form, numbers)
+    sources = _prepared(schunk, store, form, _numbers_met(box, form))
     with_shape(
         store.meta,
         schunk._user,
@@ -193,7 +190,15 @@ def _box_of(cross: Cross) -> tuple[list[Any], list[Any]]:
     return box, turns
 
 
-def chunk_lists(box: Sequence[Any], form: Form) -> list[Sequence[int]]:
+def _numbers_met(box: Sequence[Any], form: Form) -> list[int]:
+    """Return the numbers of the chunks that a box meets, ascending."""
+    numbers = [0]
+    for line in _lines_met(box, form):
+        numbers = [n + m for n in numbers for m in line]
+    return numbers
+
+
+def _lines_met(box: Sequence[Any], form: Form) -> list[Sequence[int]]:
     """Return for each dimension what its chunks that a box meets add to the chunk number, ascending."""
     lists: list[Sequence[int]] = []
     for part, (_, chunk, step, *_) in zip(box, form.places, strict=True):
