@@ -6,6 +6,7 @@ The laboratory itself comes last: what it takes for possible, and that it finds 
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from itertools import count, product
 from random import Random
 from typing import TYPE_CHECKING
@@ -18,8 +19,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from superchunk.exceptions import FormatError
 from superchunk.storage.file import FileBytes, make_folder, remove_file, remove_folder, replace_file, sync_folder
+from superchunk.storage.frames import FrameStore
 from superchunk.testing.crashlab import (
     SHORT,
+    SHORT_ARRAYS,
+    ArrayWay,
     Examination,
     Mark,
     Recorder,
@@ -29,6 +33,7 @@ from superchunk.testing.crashlab import (
     Way,
     Workload,
     drawn,
+    drawn_array,
     examine,
     recording,
     run,
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from superchunk.params import SyncLevel
     from superchunk.testing.crashlab import Tally
     from superchunk.testing.crashlab.disk import Op
 
@@ -73,6 +79,33 @@ def test_drawn_workloads_survive_crashes(tmp_path: Path) -> None:
     assert not report.broken, "\n".join(f"{workload}\n{told([tally])}" for workload, tally in report.broken[:3])
 
 
+# Arrays: shape and items, the old ones or the new.
+
+
+@pytest.mark.parametrize("workload", SHORT_ARRAYS, ids=lambda workload: workload.name)
+def test_short_workload_with_an_array_survives_crashes(workload: Workload, tmp_path: Path) -> None:
+    tallies = examine(workload, str(tmp_path), Random(1), most=8)
+    assert not told([*tallies.values()])
+    assert tallies["kill"].outcomes["present"] == tallies["kill"].tried
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_drawn_workload_with_an_array_survives_crashes(seed: int, tmp_path: Path) -> None:
+    tallies = examine(drawn_array(seed), str(tmp_path), Random(1), most=8)
+    assert not told([*tallies.values()])
+
+
+@pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
+def test_a_resize_of_several_commits_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, contiguous: bool
+) -> None:
+    """Else the tests above would say nothing: here chunks and shape are committed one after the other."""
+    monkeypatch.setattr(FrameStore, "batch", lambda _: nullcontext())
+    steps = tuple(Step("reshape", seed) for seed in range(4))
+    workload = Workload("resized", steps, ArrayWay(contiguous=contiguous, sync="commit"))
+    assert told([*examine(workload, str(tmp_path), Random(1), most=8).values()])
+
+
 class Crashes(RuleBasedStateMachine):
     """Any steps; when they end, every crash in between is tried."""
 
@@ -86,7 +119,7 @@ class Crashes(RuleBasedStateMachine):
         contiguous=st.booleans(),
         sync=st.sampled_from(["explicit", "commit"]),
     )
-    def make(self, *, varying: bool, chunksize: int, meta: int, contiguous: bool, sync: str) -> None:
+    def make(self, *, varying: bool, chunksize: int, meta: int, contiguous: bool, sync: SyncLevel) -> None:
         self.folder = self.root / str(next(self.folders))
         (self.folder / "work").mkdir(parents=True)
         (self.folder / "look").mkdir()
@@ -147,7 +180,7 @@ class ForgetfulOfNames(Recorder):
 def recorded(folder: Path, kind: type[Recorder], workload: Workload) -> Recording:
     (folder / "work").mkdir()
     (folder / "look").mkdir()
-    with Session(str(folder / "work"), workload.way, kind(str(folder / "work"))) as session:
+    with workload.session(str(folder / "work"), kind(str(folder / "work"))) as session:
         session.do_all(workload.steps)
     return session.recording
 

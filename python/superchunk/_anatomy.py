@@ -489,8 +489,22 @@ def vlmeta_problem(content: bytes) -> str:
     return ""
 
 
-def decode_in_pieces(source: Source, *, nthreads: int = 1, itemsize: int = 0) -> None:
+def decode_in_pieces(
+    source: Source,
+    *,
+    nthreads: int = 1,
+    itemsize: int = 0,
+    blockshape: tuple[int, ...] | None = None,
+    hooks: _engine.Hooks | None = None,
+) -> None:
     """Decode a whole chunk, some MiB at a time, and drop the result.
+
+    Parameters
+    ----------
+    source
+        The chunk.
+    nthreads, itemsize, blockshape, hooks
+        For the engine.
 
     Raises
     ------
@@ -504,9 +518,10 @@ def decode_in_pieces(source: Source, *, nthreads: int = 1, itemsize: int = 0) ->
     if info.special:
         return
     if info.vlblocks:
-        _engine.read_vlblocks(source, nthreads=nthreads, itemsize=itemsize)
+        _engine.read_vlblocks(source, nthreads=nthreads, itemsize=itemsize, hooks=hooks)
         return
     nbytes, step = info.nbytes, max(_PIECE // max(info.blocksize, 1), 1) * max(info.blocksize, 1)
     for start in range(0, nbytes, step):
         stop = min(start + step, nbytes)
-        _engine.read([(source, nbytes, start, stop, 0)], nthreads=nthreads, itemsize=itemsize)
+        request = (source, nbytes, start, stop, 0)
+        _engine.read([request], nthreads=nthreads, itemsize=itemsize, hooks=hooks, blockshape=blockshape)

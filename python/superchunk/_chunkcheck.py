@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
-from superchunk._anatomy import decode_in_pieces
+from superchunk._array_layer import decode_chunk
 from superchunk._report import ChunkReport
 from superchunk.exceptions import FormatError, SuperchunkError, UnsupportedError
 from superchunk.frame.index import ENTRY_LEN, special_kind
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from superchunk._chunkplaces import ChunkPlaces
     from superchunk._report import PartStatus
+    from superchunk.frame.b2nd import ArrayLayout
     from superchunk.frame.index import Index
 
 __all__ = ["MOST_LISTED", "ChunkCheck"]
@@ -73,6 +74,7 @@ class ChunkCheck:
         nthreads: int,
         itemsize: int,
         progress: Callable[[int, int], object] | None,
+        layout: ArrayLayout | None = None,
     ) -> None:
         """Take what the frame says.
 
@@ -94,8 +96,11 @@ class ChunkCheck:
             For the engine.
         progress
             Called with the bytes of chunks done and those in all, about.
+        layout
+            Of the array that the frame holds, to decode chunks that go by the shape of blocks.
 
         """
+        self._layout = layout
         self._index, self._places = index, places
         self._chunksize, self._nbytes = chunksize, nbytes
         self._sealed, self._doubtful, self._decode = sealed, doubtful, decode
@@ -369,7 +374,7 @@ class ChunkCheck:
                 continue
             try:
                 source = self._places.source(entries[n], None)
-                decode_in_pieces(source, nthreads=self._nthreads, itemsize=self._itemsize)
+                decode_chunk(source, self._layout, nthreads=self._nthreads, itemsize=self._itemsize)
             except UnsupportedError:
                 continue
             except SuperchunkError as error:

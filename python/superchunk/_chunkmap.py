@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
-from superchunk._chunks import ChunkCalls
+from superchunk._chunk_reads import ChunkReads
 from superchunk._info import bytes_text
 from superchunk.exceptions import FormatError, StorageError
 from superchunk.params import SpecialValue
@@ -150,7 +150,7 @@ def chunk_map(schunk: object, cells: int = 64, *, among: Sequence[int] | None = 
     if limit < 1:
         raise ValueError(f"cells: expected 1 or more, got {limit}")
     chunks = getattr(schunk, "schunk", schunk)
-    if not isinstance(chunks, ChunkCalls):
+    if not isinstance(chunks, ChunkReads):
         raise TypeError(f"schunk: expected a SChunk or an NDArray, got {type(schunk).__name__}")
     store = chunks._handle.fresh()  # noqa: SLF001 - a part of the same class, kept apart for its length
     return store.steadily(lambda: _look(store, limit, among))

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from superchunk import _engine
-from superchunk._chunks import chunk_bytes
+from superchunk._chunk_reads import chunk_bytes
 from superchunk._index_file import bytes_of_file
+from superchunk._repair_array import settle_array
 from superchunk._repair_folder import plan_folder
 from superchunk._repair_plan import make_plan
 from superchunk._report import place_of
@@ -196,11 +197,13 @@ def repair(
         return RepairReport(path=path, output=None, status="nothing to do", notes=("the frame is not damaged",))
     if folder is not None:
         plan = plan_folder(folder, progress)
+        settle_array(plan)
         _write(plan, target, progress, contiguous=contiguous)
         return _report(plan, path, target)
     file = FileBytes.open(there)
     try:
         plan = make_plan(bytes_of_file(file, offset), None, progress)
+        settle_array(plan)
         _write(plan, target, progress, contiguous=contiguous)
     finally:
         file.close()

@@ -18,8 +18,10 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._anatomy import examine, vlmeta_problem
+from superchunk._array_layer import layer_name, layout_in, true_layout
 from superchunk._chunkplaces import FilePlaces, FolderPlaces
 from superchunk._pieces import Piece, Pieces
+from superchunk._repair_array import older_layers
 from superchunk._walk import Budget, find_vlmeta, is_whole, walk
 from superchunk.exceptions import FormatError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from superchunk._anatomy import Anatomy, Bytes
     from superchunk._chunkplaces import ChunkPlaces
     from superchunk._walk import FoundChunk
+    from superchunk.frame.b2nd import ArrayLayout
     from superchunk.frame.index import Index
 
 __all__ = [
@@ -56,7 +59,6 @@ UNSEALED_REASON: Final = "it decodes, but has no seal, although the frame has so
 _SLAB: Final = 4096
 _MOST_SPECIAL: Final = 10_000_000
 _MOST_COMMITS: Final = 64
-_ARRAYS: Final = ("b2nd", "caterva")
 # What `_engine.check_seals` answers.
 _FITS, _NO_SEAL, _OTHER_SEAL = range(3)
 
@@ -80,6 +82,10 @@ class Plan:
     """Whether the frame has a fingerprint."""
     proven: bool = False
     """Whether header, index and trailer are as they were written."""
+    nbytes: int = 0
+    """Uncompressed bytes that the header says."""
+    older_layers: list[bytes] = field(default_factory=list)
+    """The layer of an array as older commits had it, newest first, if there is something wrong with the present one."""
     without_index: bool = False
     """Whether no index could be read, so that there are no chunks yet; of a sparse frame."""
 
@@ -94,6 +100,7 @@ class Classifier:
         last: tuple[int, int],
         budget: Budget,
         shared: Collection[int] | None = None,
+        layout: ArrayLayout | None = None,
     ) -> None:
         """Take where chunks are.
 
@@ -107,8 +114,11 @@ class Classifier:
             What may be done.
         shared
             The entries that there are more than once; None: unknown.
+        layout
+            Of the array that the frame holds.
 
         """
+        self._layout = layout
         self._shared = shared
         self._places, self._budget = places, budget
         self._chunksize, self._last = chunksize, last
@@ -154,7 +164,7 @@ class Classifier:
             return self._lost(nbytes, position, self._places.problem(entry) or str(error), file)
         if nbytes >= 0 and info.nbytes != nbytes:
             return self._lost(nbytes, position, f"what is there holds {info.nbytes} bytes instead of {nbytes}", file)
-        whole = self._budget.take(info.cbytes) and is_whole(source, info, status, self._budget)
+        whole = self._budget.take(info.cbytes) and is_whole(source, info, status, self._budget, self._layout)
         if whole is None and status == _OTHER_SEAL and self._places.apart:
             whole = False  # in a file of its own no seal is stale
         if whole is False:
@@ -228,14 +238,30 @@ def _metadata(place: Bytes, found: Anatomy) -> Plan:
     if header is None:
         return Plan(settings=FrameSettings(), chunksize=0, meta={}, vlmeta=vlmeta or {}, notes=notes)
     raw = found.raw_header
+    meta = {name: raw[at : at + length] for name, (at, length) in found.layers.items()}
     return Plan(
         settings=settings_of(header),
         chunksize=header.chunksize,
-        meta={name: raw[at : at + length] for name, (at, length) in found.layers.items()},
+        nbytes=header.nbytes,
+        meta=meta,
+        older_layers=older_layers(place, meta) if _is_suspect(meta, found) else [],
         vlmeta=vlmeta or {},
         notes=notes,
         header_len=header.header_len,
     )
+
+
+def _is_suspect(meta: dict[str, bytes], found: Anatomy) -> bool:
+    """Return whether the layer of an array cannot be true."""
+    name, header = layer_name(meta), found.header
+    if name is None or header is None:
+        return False
+    count = 0 if not header.nbytes else None if found.index is None else len(found.index)
+    try:
+        true_layout(meta[name], typesize=header.typesize, chunksize=header.chunksize, nchunks=count)
+    except FormatError:
+        return True
+    return False
 
 
 def _whole_layers(place: Bytes, layers: Mapping[str, bytes], notes: list[str]) -> dict[str, bytes]:
@@ -273,7 +299,7 @@ def _by_index(
     if nchunks > max(_MOST_SPECIAL, place.size // 32):
         raise FormatError("number of chunks", at=0x1E, expected=f"at most {_MOST_SPECIAL}", found=nchunks)
     last = (nchunks - 1, header.nbytes - (nchunks - 1) * header.chunksize)
-    classifier = Classifier(places, header.chunksize, last, budget, _shared(index))
+    classifier = Classifier(places, header.chunksize, last, budget, _shared(index), layout_in(plan.meta))
     complete = True
     try:
         for number, entry in _entries(index):
@@ -398,7 +424,7 @@ def _guess(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> Piece:
 
 def is_array(plan: Plan) -> bool:
     """Return whether the frame holds an array, which has as many chunks as its shape says."""
-    return any(name in plan.meta for name in _ARRAYS)
+    return layer_name(plan.meta) is not None
 
 
 def fits(plan: Plan, info: _engine.ChunkInfo) -> bool:

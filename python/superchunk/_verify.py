@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk._anatomy import Bytes, decode_in_pieces, examine
+from superchunk._array_layer import layer_name, layout_in, true_layout
 from superchunk._chunkcheck import MOST_LISTED, ChunkCheck
 from superchunk._chunkplaces import FilePlaces, FolderPlaces
 from superchunk._index_file import bytes_of_file, chunk_files, opened_index, settled_part
@@ -150,10 +151,13 @@ def _verify(
             nthreads=nthreads,
             itemsize=header.typesize,
             progress=progress,
+            layout=layout_in(_contents(found)),
         )
         check.run()
         if check.index_problem:
             _blame_index(found, check.index_problem)
+    if header is not None:
+        _blame_layer(found, 0 if not header.nbytes else None if index is None else len(index))
     frame_len = 0 if header is None else header.frame_len
     dead = 0
     if check is not None and not found.index_is_old:
@@ -238,6 +242,26 @@ def _blame_index(found: Anatomy, why: str) -> None:
                 length=part.length,
                 message="; ".join(filter(None, (part.message, why))),
             )
+
+
+def _contents(found: Anatomy) -> dict[str, bytes]:
+    """Return the fixed metalayers."""
+    return {name: found.raw_header[at : at + length] for name, (at, length) in found.layers.items()}
+
+
+def _blame_layer(found: Anatomy, nchunks: int | None) -> None:
+    """Note whether the layer of an array can be true."""
+    meta, header = _contents(found), found.header
+    name = layer_name(meta)
+    if name is None or header is None:
+        return
+    try:
+        true_layout(meta[name], typesize=header.typesize, chunksize=header.chunksize, nchunks=nchunks)
+    except FormatError as error:
+        for n, part in enumerate(found.parts):
+            if part.name == f"metalayer {name!r}":
+                message = "; ".join(filter(None, (str(error), part.message)))
+                found.parts[n] = replace(part, status="damaged", message=message)
 
 
 def _overall(found: Anatomy, check: ChunkCheck | None) -> FrameStatus:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._anatomy import decode_in_pieces
+from superchunk._array_layer import decode_chunk
 from superchunk.exceptions import SuperchunkError, UnsupportedError
 from superchunk.frame.index import ENTRY_LEN, MAX_CHUNKS, special_kind
 from superchunk.frame.integrity import SEAL_LEN
@@ -31,6 +32,7 @@ from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
 if TYPE_CHECKING:
     from superchunk._anatomy import Bytes
     from superchunk._engine import ChunkInfo, Source
+    from superchunk.frame.b2nd import ArrayLayout
 
 __all__ = ["Budget", "FoundChunk", "Walk", "find_vlmeta", "is_whole", "walk"]
 
@@ -84,7 +86,9 @@ class Walk:
     """Where the first chunk begins, or where the header ends."""
 
 
-def is_whole(source: Source, info: ChunkInfo, status: int, budget: Budget) -> bool | None:
+def is_whole(
+    source: Source, info: ChunkInfo, status: int, budget: Budget, layout: ArrayLayout | None = None
+) -> bool | None:
     """Return whether a chunk is one, of which `check_seals` said `status`; None: who knows.
 
     It is, if its seal fits or if it decodes; only somebody with its codec can know that.
@@ -94,7 +98,7 @@ def is_whole(source: Source, info: ChunkInfo, status: int, budget: Budget) -> bo
     if status > 2 or not budget.take(info.nbytes):  # noqa: PLR2004 - no seal, or another one's
         return False
     try:
-        decode_in_pieces(source, itemsize=info.typesize)
+        decode_chunk(source, layout, itemsize=info.typesize)
     except UnsupportedError:
         return None
     except SuperchunkError:

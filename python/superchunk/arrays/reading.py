@@ -19,7 +19,7 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._checking import check_source
-from superchunk._chunks import chunk_bytes
+from superchunk._chunk_reads import chunk_bytes
 from superchunk._shaped import with_shape
 from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
 from superchunk.arrays.selection import Points, out_of_bounds, select

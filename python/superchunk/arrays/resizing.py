@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["append_items", "resize_array"]
 
+_FEW = 8192
+"""Chunks of zeros that are put behind the others one by one; for more of them the list is made anew, at once."""
+
 
 def resize_array(schunk: SChunk, store: ChunkStore, form: Form, layer: str, shape: tuple[int, ...]) -> Form:
     """Give an array another shape, inside a batch of the store; new items are zeros.
@@ -110,7 +113,8 @@ def _move_chunks(store: ChunkStore, form: Form, new: Form) -> None:
     if old_grid == grid:
         return
     before = prod(old_grid)
-    if before and grid[0] >= old_grid[0] and grid[1:] == old_grid[1:]:
+    few = prod(grid) - before <= _FEW
+    if before and few and grid[0] >= old_grid[0] and grid[1:] == old_grid[1:]:
         _append_zeros(store, new, prod(grid) - before)
     elif not before:
         store.fill_special(SpecialValue.ZERO.value, prod(grid) * new.chunk_nbytes, None)

@@ -10,19 +10,25 @@
                   │
              laboratory                      many workloads; a report
 
+What is at work is a super-chunk (`session`, `steps`) or an array (`array_session`, `array_steps`).
+
 ``python -m superchunk.testing.crashlab --states 1000000`` tries that many. What is found in
 a state is judged by what the library promised until then: never other content, never a
 committed state that cannot be had.
 """
 
+from superchunk.testing.crashlab.array_session import ArraySession, ArrayWay
 from superchunk.testing.crashlab.judge import Examination, Failure, Mark, Recording, Tally
 from superchunk.testing.crashlab.laboratory import Report, examine, run, shrunk
 from superchunk.testing.crashlab.recorder import Recorder, recording
 from superchunk.testing.crashlab.session import Session, Step, Way
-from superchunk.testing.crashlab.workloads import SHORT, Workload, drawn
+from superchunk.testing.crashlab.workloads import SHORT, SHORT_ARRAYS, Workload, drawn, drawn_array
 
 __all__ = [
     "SHORT",
+    "SHORT_ARRAYS",
+    "ArraySession",
+    "ArrayWay",
     "Examination",
     "Failure",
     "Mark",
@@ -35,6 +41,7 @@ __all__ = [
     "Way",
     "Workload",
     "drawn",
+    "drawn_array",
     "examine",
     "recording",
     "run",

@@ -24,6 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m superchunk.testing.crashlab", description=__doc__)
     parser.add_argument("--states", type=int, default=100_000, help="states to try at least (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="first of the drawn workloads (default: %(default)s)")
+    parser.add_argument("--arrays", action="store_true", help="with arrays, instead of super-chunks")
     parser.add_argument("--folder", default=_folder(), help="where to work (default: %(default)s)")
     parser.add_argument("--shrink", action="store_true", help="look for the shortest recipe of the first failures")
     options = parser.parse_args()
@@ -34,7 +35,7 @@ def main() -> int:
         sys.stderr.flush()
 
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="crashlab-") as folder:
-        report = run(options.states, options.seed, folder, progress=progress)
+        report = run(options.states, options.seed, folder, arrays=options.arrays, progress=progress)
         spent = time.monotonic() - start
         told = [f"\n{report}", f"{spent:.1f} s, {spent / max(report.total.tried, 1) * 1e6:.0f} µs a state"]
         for workload, tally in report.broken[:_TOLD]:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import superchunk
 from superchunk._handle import Handle
+from superchunk.arrays.ndarray import NDArray
 from superchunk.schunk import SChunk
 from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from superchunk.storage.base import FrameSettings
 
-__all__ = ["Content", "content_of", "observe"]
+__all__ = ["ArrayContent", "Content", "content_of", "observe"]
 
 _FRONT_DOOR_RECOVERS = "recover" in inspect.signature(superchunk.open).parameters
 _ONE_THREAD = superchunk.DParams(nthreads=1)
@@ -35,8 +36,26 @@ class Content(NamedTuple):
     """What is recorded for new chunks."""
 
 
-def content_of(schunk: SChunk) -> Content:
-    """Return what is in an open super-chunk."""
+class ArrayContent(NamedTuple):
+    """Everything in a frame that holds an array; shape and items as the array's own reader finds them."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    items: bytes
+    """All of them, in C order."""
+    schunk: Content
+    """Of the super-chunk: padding and the array's metalayer are in it."""
+
+
+def content_of(opened: SChunk | NDArray) -> Content | ArrayContent:
+    """Return what is in an open super-chunk, or an open array."""
+    if isinstance(opened, NDArray):
+        items = opened[()]
+        return ArrayContent(items.shape, opened.dtype.str, items.tobytes(), _content_of(opened.schunk))
+    return _content_of(opened)
+
+
+def _content_of(schunk: SChunk) -> Content:
     vlmeta, meta = schunk.vlmeta, schunk.meta
     return Content(
         tuple(schunk.decompress_chunk(nchunk) or b"" for nchunk in range(schunk.nchunks)),
@@ -48,7 +67,7 @@ def content_of(schunk: SChunk) -> Content:
     )
 
 
-def observe(path: str, *, recover: bool = False) -> Content | None:
+def observe(path: str, *, recover: bool = False) -> Content | ArrayContent | None:
     """Return what is in the frame at `path`, None if nothing is there.
 
     Parameters

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from superchunk.testing.crashlab.disk import Image, Op
 
-__all__ = ["Examination", "Failure", "Level", "Mark", "Observe", "Recording", "Tally"]
+__all__ = ["Examination", "Failure", "Level", "Mark", "Observe", "Recording", "Tally", "differences"]
 
 Level = Literal["kill", "power"]
 Promise = Literal["", "committed", "durable"]
@@ -349,12 +349,12 @@ def _nearest(content: Any, marks: Sequence[Mark]) -> str:  # noqa: ANN401 - what
     """Return in which way `content` differs from that of the mark that it is most like."""
     if content is None:
         return "nothing"
-    likeness = {n: _differences(content, mark.content) for n, mark in enumerate(marks) if mark.content is not None}
+    likeness = {n: differences(content, mark.content) for n, mark in enumerate(marks) if mark.content is not None}
     number = min(likeness, key=lambda number: (len(likeness[number]), -number))
     return f"content most like that after step {number}, but " + "; ".join(likeness[number])
 
 
-def _differences(found: Any, expected: Any, where: str = "it") -> list[str]:  # noqa: ANN401 - as above
+def differences(found: Any, expected: Any, where: str = "it") -> list[str]:  # noqa: ANN401 - as above
     """Return the parts of two contents that differ, in words."""
     if isinstance(found, bytes) and isinstance(expected, bytes) and found != expected:
         if len(found) != len(expected):
@@ -367,7 +367,7 @@ def _differences(found: Any, expected: Any, where: str = "it") -> list[str]:  # 
     if len(found) != len(expected):
         return [f"{where} has {len(found)} parts and not {len(expected)}"]
     parts = zip(names, found, expected, strict=True)
-    return [told for name, one, other in parts for told in _differences(one, other, f"{where}.{name}")]
+    return [told for name, one, other in parts for told in differences(one, other, f"{where}.{name}")]
 
 
 def _short(value: object) -> str:

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from superchunk.testing.crashlab.content import observe
+from superchunk.testing.crashlab.array_session import carry_on_array
+from superchunk.testing.crashlab.content import ArrayContent, observe
 from superchunk.testing.crashlab.judge import Examination, Tally
-from superchunk.testing.crashlab.session import Session, carry_on
-from superchunk.testing.crashlab.workloads import SHORT, drawn
+from superchunk.testing.crashlab.session import carry_on
+from superchunk.testing.crashlab.workloads import SHORT, SHORT_ARRAYS, drawn, drawn_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from superchunk.testing.crashlab.content import Content
     from superchunk.testing.crashlab.judge import Level
     from superchunk.testing.crashlab.workloads import Workload
 
@@ -60,13 +62,21 @@ class Report:
         return "\n".join(lines)
 
 
+def _carry_on(path: str, content: Content | ArrayContent | None) -> None:
+    """Write on in what a killed process left, and look again."""
+    if isinstance(content, ArrayContent):
+        carry_on_array(path, content)
+    else:
+        carry_on(path, content)
+
+
 def examine(workload: Workload, folder: str, rng: Random, *, most: int, exhaustive: int = 0) -> dict[Level, Tally]:
     """Record `workload` and try what crashes leave of it, in the empty directory `folder`."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
         places = [os.path.join(own, name) for name in ("work", "look")]  # noqa: PTH118 - a str all the way
         for place in places:
             os.mkdir(place)  # noqa: PTH102 - as above
-        with Session(places[0], workload.way) as session:
+        with workload.session(places[0]) as session:
             session.do_all(workload.steps)
         examination = Examination(
             session.recording,
@@ -74,12 +84,14 @@ def examine(workload: Workload, folder: str, rng: Random, *, most: int, exhausti
             places[1],
             synced_commits=workload.way.sync == "commit",
             synced_never=workload.way.sync == "never",
-            carry_on=carry_on,
+            carry_on=_carry_on,
         )
         return {"kill": examination.kill(), "power": examination.power(rng, most, exhaustive=exhaustive)}
 
 
-def run(states: int, seed: int, folder: str, *, progress: Callable[[int], None] | None = None) -> Report:
+def run(
+    states: int, seed: int, folder: str, *, arrays: bool = False, progress: Callable[[int], None] | None = None
+) -> Report:
     """Try all short workloads, and then drawn ones until `states` states were tried.
 
     Parameters
@@ -90,6 +102,8 @@ def run(states: int, seed: int, folder: str, *, progress: Callable[[int], None] 
         The number of the first drawn workload.
     folder
         A directory to work in; one in memory is faster.
+    arrays
+        Those with arrays, instead of those with super-chunks.
     progress
         Called with the number of states tried.
 
@@ -106,10 +120,10 @@ def run(states: int, seed: int, folder: str, *, progress: Callable[[int], None] 
             progress(done)
         return done
 
-    for workload in SHORT:
+    for workload in SHORT_ARRAYS if arrays else SHORT:
         tried = one(workload.name, workload, _DRAWN_SHORT, _EXHAUSTIVE)
     while tried < states:
-        tried = one("drawn", drawn(seed), _DRAWN_LONG, 0)
+        tried = one("drawn", drawn_array(seed) if arrays else drawn(seed), _DRAWN_LONG, 0)
         seed += 1
     return report
 

@@ -1,9 +1,9 @@
-"""A super-chunk at work, recorded: steps by name and number, and what should be there after each.
+"""A super-chunk, or an array, at work, recorded: steps by name and number, and what should be there after each.
 
 A `Step` is a word and a seed for what it leaves open (which chunk, how many bytes), so
 that a list of steps is a recipe that anyone can follow again. The session keeps its own,
 plain account of what the frame should hold and compares it with the open frame after every
-step; what a crash may do to the file is judged later.
+step; what a crash may do to the file is judged later. Arrays: see `array_session`.
 """
 
 from __future__ import annotations
@@ -11,29 +11,31 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import superchunk
 from superchunk import CParams, DParams, SChunk
 from superchunk.params import StorageDict
 from superchunk.testing.crashlab.content import content_of
-from superchunk.testing.crashlab.judge import Mark, Recording
+from superchunk.testing.crashlab.judge import Mark, Recording, differences
 from superchunk.testing.crashlab.recorder import Recorder, recording
-from superchunk.testing.crashlab.steps import STEPS, TYPESIZE
+from superchunk.testing.crashlab.steps import CHANGES, STEPS, TYPESIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Self
 
+    from superchunk.params import SyncLevel
     from superchunk.testing.crashlab.content import Content
     from superchunk.testing.crashlab.judge import Promise
+    from superchunk.testing.crashlab.steps import StepFunction
 
 __all__ = ["SYNC_LEVELS", "Session", "Step", "Way", "carry_on"]
 
 _KNOWS_SYNC: Final = "sync" in StorageDict.__annotations__
-SYNC_LEVELS: Final = ("explicit", "commit", "never") if _KNOWS_SYNC else ("explicit",)
+SYNC_LEVELS: Final[tuple[SyncLevel, ...]] = ("explicit", "commit", "never") if _KNOWS_SYNC else ("explicit",)
 """The levels that frames can be made with."""
 _ONE_THREAD: Final = DParams(nthreads=1)
 
@@ -60,7 +62,7 @@ class Way(NamedTuple):
     """Bytes of the fixed metalayer."""
     contiguous: bool = True
     """One file; else a directory."""
-    sync: str = "explicit"
+    sync: SyncLevel = "explicit"
     """When to wait for the disk."""
 
 
@@ -80,6 +82,10 @@ class Session:
 
     NAME: Final = "frame.b2frame"
     LAYER: Final = "layer"
+    steps: Mapping[str, StepFunction] = STEPS
+    """What can be done."""
+    changes: Mapping[str, StepFunction] = CHANGES
+    """What can be done in a transaction."""
 
     def __init__(self, folder: str, way: Way | None = None, recorder: Recorder | None = None) -> None:
         self.way = way or Way()
@@ -87,7 +93,8 @@ class Session:
         self.recording = Recording(self.NAME, self._recorder.ops)
         self._path = os.path.join(self._recorder.root, self.NAME)  # noqa: PTH118 - a str all the way
         self._stack = ExitStack()
-        self.handles: list[SChunk] = []
+        self.handles: list[Any] = []
+        """Open ones, of what is at work."""
         self.chunks: list[bytes] = []
         self.vlmeta: dict[str, bytes] = {}
         self.meta = b""
@@ -124,7 +131,7 @@ class Session:
         """
         rng = Random(str(step))  # noqa: S311 - choices in a test
         start = len(self.recording.ops)
-        promise = STEPS[step.name](self, rng)
+        promise = self.steps[step.name](self, rng)
         if promise is not None:
             self._mark(str(step), start, promise)
         return promise is not None
@@ -132,14 +139,30 @@ class Session:
     def _mark(self, what: str, start: int, promise: Promise) -> None:
         end = len(self.recording.ops)
         found = content_of(self.handles[0])
-        expected = (tuple(self.chunks), tuple(sorted(self.vlmeta.items())), ((self.LAYER, self.meta),))
-        if found[:3] != expected:
-            msg = f"after {what} the open frame holds {found!r}, expected {expected!r}"
+        seen, expected = self.seen(found), self.state()
+        if seen != expected:
+            msg = f"after {what} the open frame holds something else: {'; '.join(differences(seen, expected))}"
             raise AssertionError(msg)
         if len(self.recording.ops) != end:
             msg = f"after {what}, reading changed the disk: {self.recording.ops[end:]!r}"
             raise AssertionError(msg)
         self.recording.marks.append(Mark(what, start, end, found, promise))
+
+    # What should be there.
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the session's own account of what is in the frame, to be compared, and for `restore`."""
+        return tuple(self.chunks), tuple(sorted(self.vlmeta.items())), self.meta
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Go back to a `state` of before."""
+        chunks, layers, self.meta = state
+        self.chunks[:], self.vlmeta = chunks, dict(layers)
+
+    def seen(self, content: Any) -> tuple[Any, ...]:  # noqa: ANN401 - each kind of session has its own
+        """Return what was found in a frame in the form of `state`."""
+        found: Content = content
+        return found.chunks, found.vlmeta, dict(found.meta).get(self.LAYER)
 
     # For the steps.
 
@@ -150,7 +173,8 @@ class Session:
 
     def schunk(self, rng: Random) -> SChunk:
         """Return one of the handles."""
-        return rng.choice(self.handles)
+        chosen: SChunk = rng.choice(self.handles)
+        return chosen
 
     def make(self) -> None:
         """Make the frame anew, with one handle."""
@@ -208,7 +232,7 @@ def carry_on(path: str, content: Content | None) -> None:
         schunk.vlmeta.set_raw("carried on", b"yes")
         schunk.insert_data(0, b"abcd" * (len(content.chunks[0]) // 4 if content.chunks else 1), copy=False)
     with superchunk.open(path, dparams=_ONE_THREAD) as schunk:
-        found = content_of(schunk)
+        found = cast("Content", content_of(schunk))
     if found.chunks[1:] != content.chunks or dict(found.vlmeta) != {**dict(content.vlmeta), "carried on": b"yes"}:
         msg = f"{path}: holds {found!r} after writing on from {content!r}"
         raise AssertionError(msg)

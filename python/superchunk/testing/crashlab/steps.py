@@ -269,26 +269,26 @@ def compact(session: Session, rng: Random) -> Promise | None:
 
 def transaction(session: Session, rng: Random) -> Promise | None:
     """Make a few changes at once."""
-    before = list(session.chunks), dict(session.vlmeta), session.meta
+    before = session.state()
     with session.transaction_of(session.schunk(rng)):
         _some_changes(session, rng)
     # One that changes nothing, such as putting a lone chunk in order, promises nothing.
-    return "" if before == (session.chunks, session.vlmeta, session.meta) else "durable"
+    return "" if before == session.state() else "durable"
 
 
 def dropped_transaction(session: Session, rng: Random) -> Promise | None:
     """Make a few changes, and let them be dropped."""
-    before = list(session.chunks), dict(session.vlmeta), session.meta
+    before = session.state()
     with suppress(DroppedError), session.transaction_of(session.schunk(rng)):
         _some_changes(session, rng)
         raise DroppedError
-    session.chunks[:], session.vlmeta, session.meta = before
+    session.restore(before)
     return ""
 
 
 def _some_changes(session: Session, rng: Random) -> None:
     for _ in range(rng.randint(1, 4)):
-        change = CHANGES[rng.choice(sorted(CHANGES))]
+        change = session.changes[rng.choice(sorted(session.changes))]
         change(session, rng)
 
 
