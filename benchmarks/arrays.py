@@ -318,12 +318,12 @@ def main() -> None:
         print(json.dumps(JOBS[given.job](sys.modules[given.package], given.folder, given.megabytes)))
         return
     found = []
-    print(f"{'what':<52}{'data':<10}{'unit':<6}{'superchunk':>11}{'blosc2':>11}{'ratio':>8}")
+    print(f"{'what':<58}{'data':<10}{'unit':<6}{'superchunk':>11}{'blosc2':>11}{'ratio':>8}")
     with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
         for row in table(Path(folder), quick=given.quick, only=given.only):
             found.append(row._asdict())
             print(
-                f"{row.what:<52}{row.data:<10}{row.unit:<6}{row.ours:>11.4g}{row.theirs:>11.4g}{row.ratio:>8.2f}",
+                f"{row.what:<58}{row.data:<10}{row.unit:<6}{row.ours:>11.4g}{row.theirs:>11.4g}{row.ratio:>8.2f}",
                 flush=True,
             )
     if given.json:

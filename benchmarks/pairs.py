@@ -85,7 +85,12 @@ def figure(pairs: list[tuple[float, float]]) -> Figure:
 def surroundings() -> dict[str, Any]:
     """Return the machine and the versions, for a record."""
     return {
-        "machine": {"processor": processor(), "system": platform.system(), "cores": os.cpu_count()},
+        "machine": {
+            "processor": processor(),
+            "system": platform.system(),
+            "cores": os.cpu_count(),
+            "load": round(os.getloadavg()[0], 1),  # at the end; one job alone makes it as large as its threads
+        },
         "versions": {
             "superchunk": superchunk.__version__,
             "blosc2": blosc2.__version__,

@@ -216,7 +216,7 @@ def masks(draw: st.DrawFn, shape: Shape) -> Array:
 
 @st.composite
 def fancy_keys(draw: st.DrawFn, shape: Shape) -> Any:  # noqa: ANN401 - any index expression
-    """Draw an expression with arrays of integers or booleans in it, side by side."""
+    """Draw an expression with arrays of integers or booleans in it, side by side or anywhere."""
     ndim = len(shape)
     if ndim == 0 or draw(st.integers(0, 12)) == 0:
         return draw(st.sampled_from([True, False, (None, True), np.True_, np.zeros((), bool)]))
@@ -227,6 +227,8 @@ def fancy_keys(draw: st.DrawFn, shape: Shape) -> Any:  # noqa: ANN401 - any inde
         before = [draw(st.slices(side)) for side in shape[:first]]
         after = [draw(st.slices(side)) for side in shape[last:]][: draw(st.integers(0, ndim))]
         return (*before, mask, *after) if before or after else mask
+    if draw(st.integers(0, 2)) == 0:
+        return draw(_scattered_keys(shape))
     first = draw(st.integers(0, ndim - 1))
     last = draw(st.integers(first + 1, ndim))
     common = draw(st.sampled_from([(1,), (3,), (6,), (2, 3), ()]))
@@ -239,6 +241,24 @@ def fancy_keys(draw: st.DrawFn, shape: Shape) -> Any:  # noqa: ANN401 - any inde
     first_of_all = [None] if draw(st.integers(0, 6)) == 0 else []
     key = (*first_of_all, *before, *middle, *between, *after)
     return key[0] if len(key) == 1 else key
+
+
+@st.composite
+def _scattered_keys(draw: st.DrawFn, shape: Shape) -> Any:  # noqa: ANN401 - any index expression
+    """Draw for each dimension an integer, a slice or an array, with newaxis between them now and then."""
+    common = draw(st.sampled_from([(1,), (4,), (2, 3), ()]))
+    parts: list[Any] = []
+    for side in shape:
+        if draw(st.integers(0, 9)) == 0 and len(parts) < 14:
+            parts.append(None)
+        kind = draw(st.sampled_from(["array", "array", "slice", "integer", "narrow"]))
+        if kind == "slice":
+            parts.append(draw(st.slices(side)))
+        elif kind == "integer" and side:
+            parts.append(draw(st.integers(-side, side - 1)))
+        else:
+            parts.append(draw(positions(side, common if kind == "array" else (1,))))
+    return tuple(parts)
 
 
 def keys(shape: Shape) -> st.SearchStrategy[Any]:
@@ -273,14 +293,6 @@ def crossed(array: Array, selection: Sequence[Any]) -> tuple[tuple[Array, ...], 
             shape.append(chosen.size)
         places.append(np.atleast_1d(chosen).astype(np.intp))
     return np.ix_(*places), tuple(shape)
-
-
-def separated(key: object) -> bool:
-    """Return whether arrays of integers are separated by a slice, newaxis or Ellipsis, which is not offered."""
-    parts = key if isinstance(key, tuple) else (key,)
-    advanced = [isinstance(one, (list, np.ndarray, bool, np.bool_)) for one in parts]
-    places = [n for n, one in enumerate(parts) if advanced[n] or isinstance(one, int)]
-    return any(advanced) and places != list(range(places[0], places[0] + len(places)))
 
 
 @st.composite
