@@ -18,11 +18,13 @@ RUST := Cargo.toml Cargo.lock $(shell find engine bindings -name '*.rs' -o -name
 WORKERS ?= 2
 # States that the crash laboratory tries when it is run by hand.
 STATES ?= 1000000
+# Examples that the array laboratory tries when it is run by hand.
+EXAMPLES ?= 100000
 
-.PHONY: help demo test test-rust test-python check bench lab fuzz docs build format clean
+.PHONY: help demo test test-rust test-python check bench lab lab-arrays fuzz docs build format clean
 
 help: ## show this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-8s %s\n' "$$verb" "$$does"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-10s %s\n' "$$verb" "$$does"; done
 
 demo: $(BUILT) ## real data into frames: measured, verified, drawn into demo-output/
 	$(BIN)/superchunk demo
@@ -38,19 +40,24 @@ test-python: $(BUILT)
 check: ## everything that CI runs: formats, lints, types, docs, tests
 	.ci/run
 
-bench: $(BUILT) ## the benchmarks, against the package blosc2: speed of chunks, price of safety
+bench: $(BUILT) ## the benchmarks, against the package blosc2: speed of chunks, of arrays, price of safety
 	$(BIN)/python benchmarks/matrix.py --rounds 7 --seconds 0.2
+	$(BIN)/python benchmarks/arrays.py
 	$(BIN)/python benchmarks/durability.py
 
 lab: $(BUILT) ## the crash laboratory, STATES=1000000 states
 	$(BIN)/python -m superchunk.testing.crashlab --states $(STATES)
+
+lab-arrays: $(BUILT) ## the array laboratory, EXAMPLES=100000 examples against NumPy
+	HYPOTHESIS_STORAGE_DIRECTORY=target/hypothesis SUPERCHUNK_ARRAY_EXAMPLES=$(EXAMPLES) \
+		$(BIN)/python -m pytest -n $(WORKERS) --timeout 0 tests/test_stateful_ndarray.py
 
 fuzz: $(BUILT) ## every fuzz target, a minute each
 	PYTHON=$(abspath $(BIN))/python fuzz/run
 
 docs: $(BUILT) ## run the examples in the documentation and in docstrings
 	cargo test --workspace --locked --doc
-	$(BIN)/python -m pytest -q python tests/test_readme.py
+	$(BIN)/python -m pytest -q python tests/test_readme.py tests/test_migrating.py
 
 build: $(BUILT) ## build the engine in release mode into .venv
 

@@ -12,23 +12,19 @@ import argparse
 import itertools
 import json
 import math
-import os
-import platform
 import statistics
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import blosc2
 import datasets
 import numpy as np
+from pairs import Effort, rounds, surroundings
 
 import superchunk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 CODECS = ("BLOSCLZ", "LZ4", "LZ4HC", "ZLIB", "ZSTD")
@@ -43,59 +39,6 @@ ROW = (
 )
 
 Cell: TypeAlias = dict[str, Any]
-
-
-class Effort(NamedTuple):
-    """How long to measure."""
-
-    rounds: int
-    seconds: float
-
-
-class Figure(NamedTuple):
-    """The median of our seconds, and of theirs over ours."""
-
-    seconds: float
-    ratio: float
-
-
-def processor() -> str:
-    """Return the processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def once(function: Callable[[], Any]) -> float:
-    """Return the seconds that one call takes."""
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
-
-
-def rounds(ours: Callable[[], Any], theirs: Callable[[], Any], effort: Effort) -> Figure:
-    """Call both in turn, first the one and then the other."""
-    ours()
-    theirs()
-    pairs: list[tuple[float, float]] = []
-    begun = time.perf_counter()
-    while len(pairs) < effort.rounds or (
-        time.perf_counter() - begun < effort.seconds and len(pairs) < 10 * effort.rounds
-    ):
-        if len(pairs) % 2:
-            b = once(theirs)
-            a = once(ours)
-        else:
-            a = once(ours)
-            b = once(theirs)
-        pairs.append((a, b))
-    return Figure(
-        seconds=statistics.median(a for a, _ in pairs),
-        ratio=statistics.median(b / a for a, b in pairs),
-    )
 
 
 def cell(data: NDArray[Any], codec: str, filter_: str, *, clevel: int, nthreads: int, effort: Effort) -> Cell:
@@ -194,16 +137,8 @@ def main() -> None:
             print(ROW.format(data=name, **one), flush=True)
     summary(cells)
     if args.json:
-        versions = {
-            "superchunk": superchunk.__version__,
-            "blosc2": blosc2.__version__,
-            "c-blosc2": blosc2.VERSION_STRING,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        }
         record = {
-            "machine": {"processor": processor(), "system": platform.system(), "cores": os.cpu_count()},
-            "versions": versions,
+            **surroundings(),
             "arguments": {key: value for key, value in vars(args).items() if key != "json"},
             "cells": cells,
         }

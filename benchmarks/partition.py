@@ -25,7 +25,6 @@ import numpy as np
 
 import superchunk
 from superchunk.arrays import partition
-from superchunk.arrays.ndarray import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,8 +121,7 @@ def one(values: np.ndarray[Any, Any], folder: Path, seconds: float) -> list[dict
         written = write(path, values, chunks=chunks, blocks=blocks)
         row = {"by": "superchunk", "block_nbytes": block_nbytes, "stretch": stretch, "chunks": chunks, "blocks": blocks}
         row["ratio"] = values.nbytes / written.schunk.cbytes
-        opened: Any = superchunk.open(path)
-        array = opened if isinstance(opened, NDArray) else NDArray(opened)
+        array = superchunk.open(path)
         if not np.array_equal(array[...], values):
             raise AssertionError(f"{path} reads back as something else")
         rows.append(row | measure(array, values.shape, seconds))

@@ -217,10 +217,10 @@ def from_memory(frame: bytes) -> None:
 def from_file(path: Path, frame: bytes) -> None:
     """Read a frame from a file, and change it there."""
     path.write_bytes(frame)
-    with superchunk.open(path) as schunk:
-        read(schunk)
-    with superchunk.open(path, mode="a") as schunk:
-        change(schunk)
+    with superchunk.open(path) as opened:
+        read(getattr(opened, "schunk", opened))
+    with superchunk.open(path, mode="a") as opened:
+        change(getattr(opened, "schunk", opened))
 
 
 def peak() -> int:

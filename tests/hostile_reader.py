@@ -20,7 +20,7 @@ import resource
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import superchunk
 from superchunk import _engine
@@ -82,11 +82,16 @@ def read_chunks(schunk: superchunk.SChunk) -> str | None:
 def read_frame(path: Path) -> str | None:
     """Read a frame, chunks and metalayers, as a file and as bytes; return the hash of the items."""
     seen = []
-    ways: list[Callable[[], superchunk.SChunk]] = [lambda: superchunk.open(path)]
+    ways: list[Callable[[], Any]] = [lambda: superchunk.open(path)]
     if path.is_file():
         ways.append(lambda: superchunk.schunk_from_cframe(path.read_bytes()))
     for opened in ways:
-        with opened() as schunk:
+        with opened() as found:
+            schunk = found
+            if isinstance(found, superchunk.NDArray):
+                schunk = found.schunk
+                if found.nbytes <= WHOLE:
+                    found.tobytes()
             seen.append(read_chunks(schunk))
             schunk.get_slice(0, 1)
             schunk.get_slice(len(schunk) - 1, len(schunk))

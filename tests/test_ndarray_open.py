@@ -8,7 +8,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import arrays
+import bare_arrays
 import numpy as np
 import pytest
 from oracle import blosc2
@@ -28,7 +28,7 @@ PLAIN = np.arange(70, dtype="<i4").reshape(7, 10)
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     where = str(tmp_path / "a.b2nd")
-    with arrays.array_over(PLAIN, (4, 5), (3, 2), urlpath=where, meta=None) as a:
+    with bare_arrays.array_over(PLAIN, (4, 5), (3, 2), urlpath=where, meta=None) as a:
         a.vlmeta["unit"] = "K"
     return where
 
@@ -63,7 +63,7 @@ def test_a_super_chunk_is_no_array(tmp_path: Path, path: str) -> None:
 
 
 def test_the_older_layer_is_read(tmp_path: Path) -> None:
-    a = arrays.array_over(PLAIN, (4, 5), (3, 2), layer="caterva", urlpath=tmp_path / "c")
+    a = bare_arrays.array_over(PLAIN, (4, 5), (3, 2), layer="caterva", urlpath=tmp_path / "c")
     a.resize((9, 10))
     a.close()
     with superchunk.open(tmp_path / "c") as again:
@@ -157,7 +157,7 @@ def test_take_and_take_along_axis(path: str) -> None:
 
 
 def test_squeeze_and_expand_dims_check_their_axes() -> None:
-    a = arrays.array_over(np.zeros((1, 3, 1)), (2, 2, 1), (1, 1, 1))
+    a = bare_arrays.array_over(np.zeros((1, 3, 1)), (2, 2, 1), (1, 1, 1))
     assert superchunk.squeeze(a, (0, -1)).shape == (3,)
     assert superchunk.expand_dims(a, (0, 4)).shape == (1, 1, 3, 1, 1)
     for axis in (1, (0, 0), 3):
@@ -174,7 +174,7 @@ def test_squeeze_and_expand_dims_check_their_axes() -> None:
 
 
 def test_what_views_and_fields_need_lives_on() -> None:
-    a = arrays.array_over(PLAIN, (4, 5), (3, 2))
+    a = bare_arrays.array_over(PLAIN, (4, 5), (3, 2))
     schunk, view = a.schunk, a.expand_dims(0).expand_dims(0)
     gone = weakref.ref(a)
     gc.disable()
@@ -246,7 +246,7 @@ def test_threads_read_one_array(path: str) -> None:
 
 def test_another_array_in_the_place_of_an_open_one_is_not_mistaken_for_it(path: str) -> None:
     with superchunk.open(path) as a:
-        arrays.array_over(PLAIN.astype("<f8"), (4, 5), (3, 2), urlpath=path, mode="w").close()
+        bare_arrays.array_over(PLAIN.astype("<f8"), (4, 5), (3, 2), urlpath=path, mode="w").close()
         with pytest.raises(superchunk.FormatError, match="open it again"):
             _ = a[0]
 
@@ -258,7 +258,7 @@ def test_c_blosc2_reads_what_we_write(dtype: DTypeLike, tmp_path: Path) -> None:
         plain[2:, 3:8] = PLAIN[2:, 3:8].astype(plain.dtype if plain.dtype.kind != "M" else "i8").astype(dtype)
     else:
         plain["a"] = PLAIN
-    with arrays.array_over(plain, (4, 5), (3, 2), urlpath=tmp_path / "a.b2nd") as a:
+    with bare_arrays.array_over(plain, (4, 5), (3, 2), urlpath=tmp_path / "a.b2nd") as a:
         a[3] = plain[2]
     plain[3] = plain[2]
     theirs = blosc2.open(str(tmp_path / "a.b2nd"))

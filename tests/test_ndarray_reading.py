@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-import arrays
+import bare_arrays
 import corpus
 import numpy as np
 import pytest
@@ -39,11 +39,11 @@ def agree(found: Any, expected: Any, dtype: np.dtype[Any]) -> bool:  # noqa: ANN
 def test_any_index_reads_as_numpy_does(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(6):
-        shape = arrays.some_shape(rng)
-        plain = arrays.letters(rng, shape, rng.choice(arrays.DTYPES))
-        a = arrays.array_over(plain, *arrays.partition(rng, shape))
+        shape = bare_arrays.some_shape(rng)
+        plain = bare_arrays.letters(rng, shape, rng.choice(bare_arrays.DTYPES))
+        a = bare_arrays.array_over(plain, *bare_arrays.partition(rng, shape))
         for _ in range(8):
-            key = arrays.some_key(rng, shape)
+            key = bare_arrays.some_key(rng, shape)
             found, expected = outcome(lambda: a[key]), outcome(lambda: plain[key])  # noqa: B023  (called at once)
             assert agree(found, expected, plain.dtype), (shape, a.chunks, a.blocks, key, found, expected)
 
@@ -52,9 +52,9 @@ def test_any_index_reads_as_numpy_does(seed: int) -> None:
 def test_views_read_as_those_of_numpy(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(8):
-        shape = (*arrays.some_shape(rng, 2), 1)
-        plain = arrays.letters(rng, shape, "<i4")
-        a = arrays.array_over(plain, *arrays.partition(rng, shape))
+        shape = (*bare_arrays.some_shape(rng, 2), 1)
+        plain = bare_arrays.letters(rng, shape, "<i4")
+        a = bare_arrays.array_over(plain, *bare_arrays.partition(rng, shape))
         at = rng.randint(0, len(shape))
         for view, same in (
             (a.squeeze(-1), plain.squeeze(-1)),
@@ -64,7 +64,7 @@ def test_views_read_as_those_of_numpy(seed: int) -> None:
         ):
             assert view.shape == same.shape
             for _ in range(4):
-                key = arrays.some_key(rng, same.shape)
+                key = bare_arrays.some_key(rng, same.shape)
                 found, expected = outcome(lambda: view[key]), outcome(lambda: same[key])  # noqa: B023
                 assert agree(found, expected, plain.dtype), (shape, a.chunks, key)
 
@@ -94,7 +94,7 @@ def test_arrays_of_the_corpus_read_as_the_manifest_says(entry: corpus.Entry) -> 
 @pytest.fixture
 def pair() -> tuple[NDArray, np.ndarray[Any, Any]]:
     plain = np.arange(13 * 11, dtype="<i4").reshape(13, 11)
-    return arrays.array_over(plain, (5, 4), (2, 3)), plain
+    return bare_arrays.array_over(plain, (5, 4), (2, 3)), plain
 
 
 def test_a_read_into_a_given_array(pair: tuple[NDArray, np.ndarray[Any, Any]]) -> None:
@@ -152,10 +152,10 @@ def test_iteration_goes_over_the_first_dimension(pair: tuple[NDArray, np.ndarray
     a, plain = pair
     assert len(a) == 13
     assert all((row == same).all() for row, same in zip(a, plain, strict=True))
-    line = arrays.array_over(np.arange(10), (3,), (2,))
+    line = bare_arrays.array_over(np.arange(10), (3,), (2,))
     assert list(line) == list(range(10))
-    assert list(arrays.array_over(np.zeros((0, 3)), (2, 2), (1, 1))) == []
-    lone = arrays.array_over(np.zeros(()), (), ())
+    assert list(bare_arrays.array_over(np.zeros((0, 3)), (2, 2), (1, 1))) == []
+    lone = bare_arrays.array_over(np.zeros(()), (), ())
     with pytest.raises(TypeError):
         len(lone)
     with pytest.raises(TypeError):
@@ -177,7 +177,7 @@ def test_chunks_and_blocks_cover_the_array_once(pair: tuple[NDArray, np.ndarray[
 
 
 def test_one_item_becomes_a_python_value() -> None:
-    lone = arrays.array_over(np.array(7), (), ())
+    lone = bare_arrays.array_over(np.array(7), (), ())
     assert (int(lone), float(lone), complex(lone), bool(lone), lone.item(), [1] * lone.__index__()) == (
         7,
         7.0,
@@ -186,7 +186,7 @@ def test_one_item_becomes_a_python_value() -> None:
         7,
         [1] * 7,
     )
-    line = arrays.array_over(np.arange(3), (2,), (1,))
+    line = bare_arrays.array_over(np.arange(3), (2,), (1,))
     assert line.item(2) == 2
     for call, error in ((int, TypeError), (float, TypeError), (bool, ValueError), (NDArray.item, ValueError)):
         with pytest.raises(error):
@@ -199,7 +199,7 @@ def test_fields_read_one_column() -> None:
     plain = np.zeros((4, 3), [("x", "<i4"), ("v", "<f8", (2,))])
     plain["x"] = np.arange(12).reshape(4, 3)
     plain["v"] = np.arange(24).reshape(4, 3, 2)
-    a = arrays.array_over(plain, (3, 2), (2, 1))
+    a = bare_arrays.array_over(plain, (3, 2), (2, 1))
     assert list(a.fields) == ["x", "v"]
     assert len(a.fields) == 2
     assert (a["x"][1:, ::2] == plain["x"][1:, ::2]).all()
@@ -207,7 +207,7 @@ def test_fields_read_one_column() -> None:
     assert (a["v"].shape, a["v"].dtype) == ((4, 3, 2), np.dtype("<f8"))
     assert (a[["x"]] == plain[["x"]]).all()
     assert [row.tolist() for row in a["x"]] == plain["x"].tolist()
-    assert (arrays.array_over(plain, (3, 2), (2, 1)).fields["x"][0] == plain["x"][0]).all()  # of a temporary array
+    assert (bare_arrays.array_over(plain, (3, 2), (2, 1)).fields["x"][0] == plain["x"][0]).all()  # of a temporary array
     with pytest.raises(ValueError, match=r"no field of name 'y'"):
         _ = a["y"]
     with pytest.raises(KeyError):
@@ -236,13 +236,13 @@ def test_properties_say_what_the_format_says(pair: tuple[NDArray, np.ndarray[Any
     a[:5, :4] = 6
     first = next(a.iterchunks_info())
     assert (first.special, first.repeated_value) == (superchunk.SpecialValue.VALUE, 6)
-    b = arrays.array_over(np.full((16, 16), 6, "<i4"), (8, 8), (4, 4))
+    b = bare_arrays.array_over(np.full((16, 16), 6, "<i4"), (8, 8), (4, 4))
     assert next(b.iterchunks_info()).repeated_value == 6
 
 
 def test_the_plain_model_of_the_format_agrees() -> None:
     plain = np.arange(35, dtype="<u2").reshape(5, 7)
-    a = arrays.array_over(plain, (3, 4), (2, 3))
+    a = bare_arrays.array_over(plain, (3, 4), (2, 3))
     decoded = [a.schunk.decompress_chunk(n) or b"" for n in range(4)]
     assert (chunk_items(decoded[0], (3, 4), (2, 3), 2).view("<u2") == plain[:3, :4]).all()
     assert [chunk_content(plain[i : i + 3, j : j + 4], (3, 4), (2, 3)) for i in (0, 3) for j in (0, 4)] == decoded
@@ -253,7 +253,7 @@ def test_the_plain_model_of_the_format_agrees() -> None:
 def test_a_postfilter_and_seals_are_heeded(tmp_path: Path) -> None:
     plain = np.arange(60, dtype="<i4").reshape(6, 10)
     path = tmp_path / "a.b2nd"
-    arrays.array_over(plain, (4, 4), (2, 2), urlpath=path).close()
+    bare_arrays.array_over(plain, (4, 4), (2, 2), urlpath=path).close()
     with superchunk.open(path, verify="read", dparams={"nthreads": 1}) as a:
         assert (a[1:, 2] == plain[1:, 2]).all()
 

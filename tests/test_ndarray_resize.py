@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-import arrays
+import bare_arrays
 import numpy as np
 import pytest
 from oracle import blosc2
@@ -40,16 +40,16 @@ def test_any_change_of_shape(seed: int, tmp_path: Path) -> None:
     place: dict[str, Any] = rng.choice(
         ({}, {"urlpath": tmp_path / "a"}, {"urlpath": tmp_path / "a", "contiguous": False})
     )
-    shape = arrays.some_shape(rng) or (4,)
-    plain = arrays.letters(rng, shape, "<i4")
-    a = arrays.array_over(plain, *arrays.partition(rng, shape), **place)
+    shape = bare_arrays.some_shape(rng) or (4,)
+    plain = bare_arrays.letters(rng, shape, "<i4")
+    a = bare_arrays.array_over(plain, *bare_arrays.partition(rng, shape), **place)
     for _ in range(6):
         shape = tuple(rng.choice((n, max(0, n + rng.randint(-4, 4)), rng.randint(0, 12))) for n in plain.shape)
         a.resize(shape)
         plain = resized(plain, shape)
         check(a, plain)
         axis = rng.randrange(len(shape))
-        more = arrays.letters(rng, (*shape[:axis], rng.randint(0, 7), *shape[axis + 1 :]), "<i4")
+        more = bare_arrays.letters(rng, (*shape[:axis], rng.randint(0, 7), *shape[axis + 1 :]), "<i4")
         assert a.append(more, axis=axis - len(shape)) == shape[axis] + more.shape[axis]
         plain = np.concatenate([plain, more], axis)
         check(a, plain)
@@ -60,12 +60,12 @@ def test_any_change_of_shape(seed: int, tmp_path: Path) -> None:
 
 
 def test_old_items_do_not_come_back() -> None:
-    a = arrays.array_over(np.ones((8, 10), "<i4"), (3, 4), (2, 2))
+    a = bare_arrays.array_over(np.ones((8, 10), "<i4"), (3, 4), (2, 2))
     a.resize((4, 4))
     a.resize((5, 10))
     assert (a[4] == 0).all()
     assert (a[:4, 4:] == 0).all()
-    full = arrays.array_over(np.full((16, 16), 7, "<i4"), (32, 32), (8, 8))
+    full = bare_arrays.array_over(np.full((16, 16), 7, "<i4"), (32, 32), (8, 8))
     full.resize((32, 20))
     assert full[16:].sum() == 0
     assert full[:, 16:].sum() == 0
@@ -73,7 +73,7 @@ def test_old_items_do_not_come_back() -> None:
 
 def test_chunks_that_stay_are_not_written_again(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    a = arrays.array_over(rng.random((8, 8)), (4, 4), (2, 2), urlpath=tmp_path / "a")
+    a = bare_arrays.array_over(rng.random((8, 8)), (4, 4), (2, 2), urlpath=tmp_path / "a")
     before = [a.get_chunk(n) for n in range(4)]
     a.resize((12, 16))
     assert [a.get_chunk(n) for n in (0, 1, 4, 5)] == before
@@ -82,7 +82,7 @@ def test_chunks_that_stay_are_not_written_again(tmp_path: Path) -> None:
 
 def test_a_resize_is_one_commit(tmp_path: Path) -> None:
     path = tmp_path / "a.b2nd"
-    a = arrays.array_over(np.ones((6, 6)), (4, 4), (2, 2), urlpath=path)
+    a = bare_arrays.array_over(np.ones((6, 6)), (4, 4), (2, 2), urlpath=path)
     a.flush()
     with superchunk.open(path) as reader, superchunk.open(path, snapshot=True) as still:
         tick = reader.schunk.change_tick
@@ -97,11 +97,11 @@ def test_a_resize_is_one_commit(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_resized() -> None:
-    a = arrays.array_over(np.zeros((3, 3)), (2, 2), (1, 1))
+    a = bare_arrays.array_over(np.zeros((3, 3)), (2, 2), (1, 1))
     for shape in ((3,), (3, 3, 3), (-1, 3), (2**62, 2**62)):
         with pytest.raises(ValueError, match=r"newshape|shape"):
             a.resize(shape)
-    empty = arrays.array_over(np.zeros((0, 3)), (0, 3), (0, 3))
+    empty = bare_arrays.array_over(np.zeros((0, 3)), (0, 3), (0, 3))
     with pytest.raises(ValueError, match="cannot be resized"):
         empty.resize((1, 3))
     empty.resize([0, 3])
@@ -109,15 +109,15 @@ def test_what_cannot_be_resized() -> None:
         with pytest.raises(ValueError, match=r"values|axis"):
             a.append(values, axis=axis)
     with pytest.raises(ValueError, match="at least one dimension"):
-        arrays.array_over(np.array(1), (), ()).append(2)
+        bare_arrays.array_over(np.array(1), (), ()).append(2)
     assert (a.shape, a.nchunks) == ((3, 3), 4)
 
 
 def test_appending_to_a_line_flattens_and_casts() -> None:
-    a = arrays.array_over(np.arange(5, dtype="<i4"), (4,), (2,))
+    a = bare_arrays.array_over(np.arange(5, dtype="<i4"), (4,), (2,))
     assert a.append([[5.9, 6.0], [7.0, 8.0]]) == 9
     assert a.append(9) == 10
-    assert a.append(arrays.array_over(np.arange(10, 13), (2,), (1,))) == 13
+    assert a.append(bare_arrays.array_over(np.arange(10, 13), (2,), (1,))) == 13
     assert a.append(a) == 26
     assert a[()].tolist() == [*range(13), *range(13)]
 
@@ -125,7 +125,7 @@ def test_appending_to_a_line_flattens_and_casts() -> None:
 def test_c_blosc2_reads_and_resizes_ours_and_we_its(tmp_path: Path) -> None:
     path = str(tmp_path / "a.b2nd")
     plain = np.arange(77, dtype="<i4").reshape(7, 11)
-    with arrays.array_over(plain, (4, 5), (3, 2), urlpath=path) as a:
+    with bare_arrays.array_over(plain, (4, 5), (3, 2), urlpath=path) as a:
         a.resize((9, 8))
         a.append(np.full((9, 4), 6), axis=1)
         plain = np.concatenate([resized(plain, (9, 8)), np.full((9, 4), 6, "<i4")], 1)

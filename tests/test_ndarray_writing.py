@@ -6,7 +6,7 @@ import errno
 import random
 from typing import TYPE_CHECKING, Any
 
-import arrays
+import bare_arrays
 import numpy as np
 import pytest
 
@@ -47,7 +47,7 @@ def value_for(rng: random.Random, shape: tuple[int, ...], dtype: np.dtype[Any]) 
         shape = shape[1:]
     elif kind < 0.7:
         shape = (1, 1, *shape)
-    value = arrays.letters(rng, shape, dtype)
+    value = bare_arrays.letters(rng, shape, dtype)
     return value[::-1].copy()[::-1] if shape and rng.random() < 0.3 else value
 
 
@@ -58,25 +58,25 @@ def test_any_index_writes_as_numpy_does(seed: int, tmp_path: Path) -> None:
         ({}, {"urlpath": tmp_path / "a"}, {"urlpath": tmp_path / "a", "contiguous": False})
     )
     for _ in range(3):
-        shape = arrays.some_shape(rng)
-        plain = arrays.letters(rng, shape, rng.choice(arrays.DTYPES))
-        a = arrays.array_over(plain, *arrays.partition(rng, shape), mode="w", **place)
+        shape = bare_arrays.some_shape(rng)
+        plain = bare_arrays.letters(rng, shape, rng.choice(bare_arrays.DTYPES))
+        a = bare_arrays.array_over(plain, *bare_arrays.partition(rng, shape), mode="w", **place)
         for _ in range(5):
-            key = arrays.some_key(rng, shape)
+            key = bare_arrays.some_key(rng, shape)
             try:
                 value = value_for(rng, np.shape(plain[key]), plain.dtype)
                 plain[key] = value
             except (IndexError, TypeError, ValueError):  # no index, or no value for NumPy either
                 continue
             as_array = rng.random() < 0.3
-            a[key] = arrays.array_over(value, (2,) * value.ndim, (1,) * value.ndim) if as_array else value
+            a[key] = bare_arrays.array_over(value, (2,) * value.ndim, (1,) * value.ndim) if as_array else value
             assert a.tobytes() == plain.tobytes(), (shape, a.chunks, a.blocks, key, value.shape, as_array)
         a.close()
 
 
 def test_values_are_broadcast_and_cast() -> None:
     plain = np.zeros((6, 5), "<i2")
-    a = arrays.array_over(plain, (4, 3), (2, 2))
+    a = bare_arrays.array_over(plain, (4, 3), (2, 2))
     values: list[tuple[Any, Any]] = [
         ((slice(0, 2),), np.arange(5)),
         (([0, 2],), 7),
@@ -101,7 +101,7 @@ def test_values_are_broadcast_and_cast() -> None:
 
 def test_oindex_and_fields_are_assignable() -> None:
     plain = np.zeros((6, 5), [("x", "<i4"), ("v", "<f8", (2,))])
-    a = arrays.array_over(plain, (4, 3), (2, 2))
+    a = bare_arrays.array_over(plain, (4, 3), (2, 2))
     a["x"] = 3
     a.fields["x"][1::2, [0, 4]] = np.arange(6).reshape(3, 2)
     a["v"][:2] = [5, 6]
@@ -118,7 +118,7 @@ def test_oindex_and_fields_are_assignable() -> None:
 def test_an_array_may_be_assigned_to_another_part_of_itself(tmp_path: Path) -> None:
     for place in ({}, {"urlpath": tmp_path / "a"}, {"urlpath": tmp_path / "s", "contiguous": False}):
         plain = np.arange(120, dtype="<i4").reshape(12, 10)
-        a = arrays.array_over(plain, (5, 4), (2, 2), **place)
+        a = bare_arrays.array_over(plain, (5, 4), (2, 2), **place)
         a[:, :] = a.squeeze([])[::-1]
         plain[:, :] = plain[::-1].copy()
         whole = a.expand_dims(0)
@@ -129,7 +129,7 @@ def test_an_array_may_be_assigned_to_another_part_of_itself(tmp_path: Path) -> N
 
 
 def test_views_write_into_the_array_they_are_of() -> None:
-    a = arrays.array_over(np.zeros((4, 1, 3), "<i4"), (3, 2, 2), (2, 1, 2))
+    a = bare_arrays.array_over(np.zeros((4, 1, 3), "<i4"), (3, 2, 2), (2, 1, 2))
     flat = a.squeeze(1)
     flat[1:3] = [[1, 2, 3], [4, 5, 6]]
     assert a[1:3, 0].tolist() == [[1, 2, 3], [4, 5, 6]]
@@ -145,7 +145,7 @@ def test_views_write_into_the_array_they_are_of() -> None:
 
 def test_chunks_of_one_value_are_special() -> None:
     rng = np.random.default_rng(1)
-    a = arrays.array_over(rng.integers(0, 99, (40, 40)), (20, 20), (10, 10))
+    a = bare_arrays.array_over(rng.integers(0, 99, (40, 40)), (20, 20), (10, 10))
     a[:20] = 0
     a[20:, :20] = 5
     specials = [info.special for info in a.iterchunks_info()]
@@ -158,7 +158,7 @@ def test_chunks_of_one_value_are_special() -> None:
 def test_a_failed_assignment_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = np.arange(400, dtype="<i4").reshape(20, 20)
     path = tmp_path / "a.b2nd"
-    a = arrays.array_over(plain, (5, 5), (2, 3), urlpath=path)
+    a = bare_arrays.array_over(plain, (5, 5), (2, 3), urlpath=path)
     a.flush()
     with monkeypatch.context() as full:
         full.setattr(file, "system", FullDisk(after=5))
@@ -171,7 +171,7 @@ def test_a_failed_assignment_changes_nothing(tmp_path: Path, monkeypatch: pytest
 
 def test_reading_mode_refuses_every_change(tmp_path: Path) -> None:
     path = tmp_path / "a.b2nd"
-    arrays.array_over(np.zeros(9, [("x", "<i4")]), (4,), (2,), urlpath=path).close()
+    bare_arrays.array_over(np.zeros(9, [("x", "<i4")]), (4,), (2,), urlpath=path).close()
     with superchunk.open(path) as a:
         calls: list[Callable[[], object]] = [
             lambda: a.__setitem__(0, (1,)),
@@ -187,7 +187,7 @@ def test_reading_mode_refuses_every_change(tmp_path: Path) -> None:
 
 def test_one_assignment_is_one_commit(tmp_path: Path) -> None:
     path = tmp_path / "a.b2nd"
-    a = arrays.array_over(np.zeros((30, 30)), (5, 5), (5, 5), urlpath=path)
+    a = bare_arrays.array_over(np.zeros((30, 30)), (5, 5), (5, 5), urlpath=path)
     with superchunk.open(path) as reader:
         before = reader.schunk.change_tick
         a[()] = np.random.default_rng(2).random((30, 30))
@@ -197,7 +197,7 @@ def test_one_assignment_is_one_commit(tmp_path: Path) -> None:
 
 
 def test_a_prefilter_runs_on_what_is_written() -> None:
-    a = arrays.array_over(np.zeros((6, 6), "<i4"), (4, 4), (2, 2), cparams={"nthreads": 1})
+    a = bare_arrays.array_over(np.zeros((6, 6), "<i4"), (4, 4), (2, 2), cparams={"nthreads": 1})
 
     @a.schunk.prefilter(np.dtype("<i4"))
     def double(given: Any, output: Any, offset: int) -> None:  # noqa: ANN401, ARG001  (as filters are)

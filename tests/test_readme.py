@@ -27,10 +27,9 @@ def test_the_examples_of_the_readme_run_one_after_the_other(
         (tmp_path / f"block{number}.py").write_text(block, "utf-8")
         runpy.run_path(str(tmp_path / f"block{number}.py"))
         printed.append(capsys.readouterr().out)
-    assert "8,000,000 bytes" in printed[0]
-    assert "K [" in printed[0]
-    assert "sound" in printed[1]
-    assert "2 chunks" in printed[1]
+    assert printed[0].startswith("(30, 180, 360) float32 K\n")
+    assert printed[0].endswith("True\n")
+    assert printed[1].endswith("sound\n")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

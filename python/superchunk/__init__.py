@@ -48,21 +48,7 @@ from superchunk.arrays.fields import NDField
 from superchunk.arrays.functions import reshape, save, take, take_along_axis
 from superchunk.arrays.joining import concat, concatenate, stack
 from superchunk.arrays.ndarray import NDArray, OIndex
-from superchunk.arrays.packed import (
-    load_array,
-    load_tensor,
-    pack,
-    pack_array,
-    pack_array2,
-    pack_tensor,
-    save_array,
-    save_tensor,
-    unpack,
-    unpack_array,
-    unpack_array2,
-    unpack_tensor,
-)
-from superchunk.arrays.partitions import (
+from superchunk.arrays.partition_report import (
     PartitionReport,
     are_partitions_aligned,
     are_partitions_behaved,
@@ -111,6 +97,17 @@ from superchunk.exceptions import (
     UnsupportedError,
 )
 from superchunk.meta import Meta, VlMeta
+from superchunk.packed.frames import (
+    load_array,
+    load_tensor,
+    pack_array2,
+    pack_tensor,
+    save_array,
+    save_tensor,
+    unpack_array2,
+    unpack_tensor,
+)
+from superchunk.packed.pickles import pack, pack_array, unpack, unpack_array
 from superchunk.params import (
     DEFINED_CODECS_STOP,
     EXTENDED_HEADER_LENGTH,

@@ -17,7 +17,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Final
 
-from superchunk._chunkmap import BEST_RATIO, DAMAGED, SAMPLES, bytes_text, chunk_map, colour
+from superchunk._chunkmap import BEST_RATIO, DAMAGED, SAMPLES, chunk_map, colour
+from superchunk._info import bytes_text
 from superchunk.exceptions import ClosedError, SuperchunkError
 from superchunk.params import Filter
 
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from superchunk._chunkmap import MapCell
-    from superchunk.arrays.ndarray import NDArray
     from superchunk.params import CParams
     from superchunk.schunk import SChunk
 
-__all__ = ["array_card", "codec_text", "filters_text", "html_card", "schunk_card"]
+__all__ = ["codec_text", "filters_text", "html_card", "schunk_card"]
 
 CELLS: Final = 64
 """Cells of the map."""
@@ -153,11 +153,6 @@ def _sizes(nbytes: int, cbytes: int) -> str:
     return f"{times}, {bytes_text(nbytes)} in {bytes_text(cbytes)}"
 
 
-def array_card(array: NDArray) -> str:
-    """Return the card of an array."""
-    return schunk_card(array.schunk, type(array).__name__, lambda: _array_facts(array), lambda: array.nbytes)
-
-
 def schunk_card(
     schunk: SChunk,
     kind: str = "",
@@ -205,14 +200,4 @@ def _items(schunk: SChunk, chunks: int) -> list[tuple[str, str]]:
     return [
         ("items", f"{len(schunk):,} of {_number(schunk.typesize, 'byte')}"),
         ("chunks", f"{_number(chunks, 'chunk')}{each}{blocks}"),
-    ]
-
-
-def _array_facts(array: NDArray) -> list[tuple[str, str]]:
-    shape, chunks = array.shape, array.chunks
-    grid = " x ".join(f"{-(-extent // part) if part else 0:,}" for extent, part in zip(shape, chunks, strict=True))
-    return [
-        ("shape", f"{shape} {array.dtype}"),
-        ("chunks", f"{chunks}, {grid or 1} of them"),
-        ("blocks", str(array.blocks)),
     ]

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
-from superchunk._chunks import ChunkCalls
+from superchunk._chunk_reads import ChunkReads
+from superchunk._info import bytes_text
 from superchunk.exceptions import FormatError, StorageError
 from superchunk.params import SpecialValue
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["BEST_RATIO", "DAMAGED", "SAMPLES", "MapCell", "bytes_text", "chunk_map", "colour"]
+__all__ = ["BEST_RATIO", "DAMAGED", "SAMPLES", "MapCell", "chunk_map", "colour"]
 
 SAMPLES: Final = 512
 """Chunks that are looked at, at most, unless there are more cells than that."""
@@ -38,22 +39,6 @@ PALETTE: Final = ("#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da3
 """Colours for ratios from 1 to `BEST_RATIO`: those of matplotlib's "viridis", without its darkest."""
 DAMAGED: Final = "#d62728"
 _SPECIAL: Final = "#808080"
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-
-
-def bytes_text(nbytes: float) -> str:
-    """Return a number of bytes in three or four digits.
-
-    Examples
-    --------
-    >>> bytes_text(734), bytes_text(240_000_000)
-    ('734 B', '228.9 MiB')
-
-    """
-    unit = 0
-    while abs(nbytes) >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - bytes of a KiB
-        nbytes, unit = nbytes / 1024, unit + 1
-    return f"{nbytes:.1f} {_UNITS[unit]}" if unit else f"{nbytes:.0f} B"
 
 
 def colour(level: float) -> str:
@@ -165,7 +150,7 @@ def chunk_map(schunk: object, cells: int = 64, *, among: Sequence[int] | None = 
     if limit < 1:
         raise ValueError(f"cells: expected 1 or more, got {limit}")
     chunks = getattr(schunk, "schunk", schunk)
-    if not isinstance(chunks, ChunkCalls):
+    if not isinstance(chunks, ChunkReads):
         raise TypeError(f"schunk: expected a SChunk or an NDArray, got {type(schunk).__name__}")
     store = chunks._handle.fresh()  # noqa: SLF001 - a part of the same class, kept apart for its length
     return store.steadily(lambda: _look(store, limit, among))

@@ -1,4 +1,4 @@
-"""What `.info` shows: aligned lines, or a table in a notebook."""
+"""What `.info` shows: aligned lines, or a table in a notebook; numbers of bytes for people."""
 
 from __future__ import annotations
 
@@ -9,15 +9,42 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["InfoReport", "ratio", "size"]
+__all__ = ["InfoReport", "bytes_text", "in_unit", "ratio", "size"]
 
 _WIDTH: Final = 96
-_STEP: Final = 1024
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def in_unit(nbytes: float) -> tuple[float, str]:
+    """Return a number of bytes in the unit that suits it, and the unit.
+
+    Examples
+    --------
+    >>> in_unit(734), in_unit(24576)
+    ((734, 'B'), (24.0, 'KiB'))
+
+    """
+    power = 0
+    while abs(nbytes) >= 1024 and power < len(_UNITS) - 1:  # noqa: PLR2004 - bytes of a KiB
+        nbytes, power = nbytes / 1024, power + 1
+    return nbytes, _UNITS[power]
+
+
+def bytes_text(nbytes: float) -> str:
+    """Return a number of bytes in three or four digits.
+
+    Examples
+    --------
+    >>> bytes_text(734), bytes_text(240_000_000)
+    ('734 B', '228.9 MiB')
+
+    """
+    scaled, unit = in_unit(nbytes)
+    return f"{scaled:.0f} B" if unit == "B" else f"{scaled:.1f} {unit}"
 
 
 def size(nbytes: int) -> str:
-    """Return a number of bytes for people.
+    """Return a number of bytes as `info` has it, exact and in a unit.
 
     Examples
     --------
@@ -27,10 +54,8 @@ def size(nbytes: int) -> str:
     '734 (734 B)'
 
     """
-    scaled, power = float(nbytes), 0
-    while abs(scaled) >= _STEP and power < len(_UNITS) - 1:
-        scaled, power = scaled / _STEP, power + 1
-    return f"{nbytes} ({scaled:.2f} {_UNITS[power]})" if power else f"{nbytes} ({nbytes} B)"
+    scaled, unit = in_unit(nbytes)
+    return f"{nbytes} ({nbytes} B)" if unit == "B" else f"{nbytes} ({scaled:.2f} {unit})"
 
 
 def ratio(cratio: float) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from superchunk import _engine
-from superchunk._chunks import chunk_bytes
+from superchunk._chunk_reads import chunk_bytes
 from superchunk._index_file import bytes_of_file
 from superchunk._repair_folder import plan_folder
 from superchunk._repair_plan import make_plan

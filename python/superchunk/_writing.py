@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["Encoder", "append_bytes", "insert_groups", "overwrite", "with_typesize"]
+__all__ = ["Encoder", "append_bytes", "insert_groups", "insert_repeated", "overwrite", "with_typesize"]
 
 _GROUP_CBYTES: Final = 2**23
 """Compressed bytes that are held before they go to the store."""
 _GROUP_NCHUNKS: Final = 512
+_REPEATED_NCHUNKS: Final = 8192
+"""Chunks of one content that go to the store at a time."""
 LARGEST_DEFAULT_CHUNK: Final = 2**28
 """Bytes of a chunk, at most, where the user did not choose."""
 
@@ -135,18 +137,24 @@ class Encoder:
         return _engine.compress_vlblocks(blocks, self.params)
 
 
-def insert_groups(store: ChunkStore, chunks: Iterable[bytes]) -> None:
-    """Append chunks as they come, in groups of bounded size."""
+def insert_groups(store: ChunkStore, chunks: Iterable[bytes], *, held: int = _GROUP_CBYTES) -> None:
+    """Append chunks as they come, in groups of about `held` bytes at most."""
     group: list[bytes] = []
-    held = 0
+    cbytes = 0
     for chunk in chunks:
         group.append(chunk)
-        held += len(chunk)
-        if held >= _GROUP_CBYTES or len(group) >= _GROUP_NCHUNKS:
+        cbytes += len(chunk)
+        if cbytes >= held or len(group) >= _GROUP_NCHUNKS:
             store.insert(store.nchunks, group)
-            group, held = [], 0
+            group, cbytes = [], 0
     if group:
         store.insert(store.nchunks, group)
+
+
+def insert_repeated(store: ChunkStore, chunk: bytes, count: int) -> None:
+    """Append a small chunk many times."""
+    for start in range(0, count, _REPEATED_NCHUNKS):
+        store.insert(store.nchunks, [chunk] * min(_REPEATED_NCHUNKS, count - start))
 
 
 def append_bytes(store: ChunkStore, encoder: Encoder, data: memoryview) -> None:

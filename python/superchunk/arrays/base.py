@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from superchunk._engine import Geometry
     from superchunk._handle import Handle
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParams, DParams
@@ -125,16 +124,6 @@ class ArrayBase:
                 "frame nbytes", at=0x1E, expected=f"{form.nchunks} chunks of {form.chunk_nbytes}", found=store.nbytes
             )
         return form
-
-    @property
-    def _layout(self) -> ArrayLayout:
-        """Shape, chunk and block shape as the geometry has them."""
-        return self._fresh().layout
-
-    @property
-    def _geometry(self) -> Geometry:
-        """What the engine knows of chunks and blocks."""
-        return self._fresh().geometry
 
     def _fresh(self) -> Form:
         """Return the form after a look whether somebody changed the frame."""

@@ -1,19 +1,19 @@
 """What can be done with an array besides reading and writing items: its shape, copies, chunks, and its life.
 
-Copies are made in `copying`, shapes changed in `resizing`; a handle's life is that of the SChunk.
+Copies are made in `reshaping`, shapes changed in `resizing`; a handle's life is that of the SChunk.
 """
 
 from __future__ import annotations
 
 import operator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from superchunk._card import array_card
 from superchunk._info import InfoReport, ratio, size
 from superchunk.arrays.base import ArrayBase
+from superchunk.arrays.card import array_card
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
 from superchunk.arrays.values import snapshot_of
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     from superchunk.arrays.form import Form
     from superchunk.arrays.making import ArrayKeywords
     from superchunk.arrays.ndarray import NDArray
+    from superchunk.arrays.sources import Casting
     from superchunk.arrays.views import Axes
     from superchunk.params import SpecialValue
-
-Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
-"""What `numpy.can_cast` may be asked for."""
 
 __all__ = ["ArrayCalls", "ChunkInfoNDArray"]
 
@@ -141,7 +139,7 @@ class ArrayCalls(SharedArray):
     @property
     def T(self) -> NDArray:  # noqa: N802  (NumPy's name)
         """A copy in memory with the dimensions in reverse order."""
-        from superchunk.arrays.copying import transposed  # noqa: PLC0415  (makes arrays of this class)
+        from superchunk.arrays.reshaping import transposed  # noqa: PLC0415  (makes arrays of this class)
 
         return transposed(self)  # type: ignore[arg-type]
 
@@ -206,7 +204,7 @@ class ArrayCalls(SharedArray):
             As for the constructors.
 
         """
-        from superchunk.arrays.copying import sliced  # noqa: PLC0415  (makes arrays of this class)
+        from superchunk.arrays.reshaping import sliced  # noqa: PLC0415  (makes arrays of this class)
 
         return sliced(self, key, kwargs)  # type: ignore[arg-type]
 
@@ -233,7 +231,7 @@ class ArrayCalls(SharedArray):
             The array has not one dimension, or another number of items; a ValueError.
 
         """
-        from superchunk.arrays.copying import reshaped  # noqa: PLC0415  (makes arrays of this class)
+        from superchunk.arrays.reshaping import reshaped  # noqa: PLC0415  (makes arrays of this class)
 
         return reshaped(self, shape, kwargs, c_order=c_order)  # type: ignore[arg-type]
 
@@ -306,7 +304,7 @@ class ArrayCalls(SharedArray):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
-        return array_card(self)  # type: ignore[arg-type]  # NDArray is the only subclass made
+        return array_card(self)
 
     def __repr__(self) -> str:
         """Return shape, dtype, partition and place in a line."""

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from superchunk import _engine
 from superchunk._shaped import ZFP_IDS
+from superchunk._writing import insert_groups, insert_repeated
 from superchunk.arrays.making import begin_array
-from superchunk.arrays.memory import lone_value, memory_of
+from superchunk.arrays.memory import pack_items
 from superchunk.arrays.ndarray import NDArray
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue, number_of
 
@@ -49,13 +50,10 @@ Produce: TypeAlias = "Callable[[Box], np.ndarray[Any, Any]]"
 
 _GROUP_CBYTES: Final = 2**20
 """Compressed bytes that are held before they go to the store."""
-_GROUP_NCHUNKS: Final = 512
 _ALONE_NBYTES: Final = 2**20
 """Below this many bytes in all a helper thread costs more than it saves."""
 _AHEAD_NBYTES: Final = 2**25
 """Uncompressed bytes that helpers work on at a time, if a chunk is no larger."""
-_VALUE: Final = SpecialValue.VALUE.value
-_SLAB: Final = 8192
 
 
 def build_array(blueprint: Blueprint, produce: Produce, boxes: Iterable[Box] | None = None) -> NDArray:
@@ -111,16 +109,7 @@ def boxes_of(layout: ArrayLayout) -> Iterator[Box]:
 
 def put_boxes(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> None:
     """Append a chunk for each box."""
-    store = schunk._handle.opened()
-    held = 0
-    group: list[bytes] = []
-    for chunk in packed(schunk, blueprint, produce, boxes):
-        group.append(chunk)
-        held += len(chunk)
-        if held >= _GROUP_CBYTES or len(group) >= _GROUP_NCHUNKS:
-            store.insert(store.nchunks, group)
-            group, held = [], 0
-    store.insert(store.nchunks, group)
+    insert_groups(schunk._handle.opened(), packed(schunk, blueprint, produce, boxes), held=_GROUP_CBYTES)
 
 
 def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> Iterator[bytes]:
@@ -136,12 +125,7 @@ def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterab
         params = encoder.params_of(replace(encoder.cparams, nthreads=-(-encoder.cparams.nthreads // nhelpers)))
 
     def pack(items: np.ndarray[Any, Any]) -> bytes:
-        if items.shape == layout.chunks and itemsize <= MAX_HEADER_TYPESIZE:
-            value = lone_value(items)
-            if value is not None and any(value):
-                return _engine.special_chunk(_VALUE, geometry.chunk_nbytes, itemsize, value, geometry.block_nbytes)
-        memory = memory_of(items)
-        return _engine.pack(geometry, params, memory.bytes, memory.offset, items.strides, items.shape)
+        return pack_items(geometry, params, items, whole=items.shape == layout.chunks)
 
     if not nhelpers or layout.nchunks == 1:
         for box in boxes:
@@ -194,5 +178,4 @@ def _put_long_value(store: ChunkStore, schunk: SChunk, blueprint: Blueprint, val
     geometry = _engine.Geometry(layout.chunks, layout.blocks, len(value))
     strides = (0,) * layout.ndim
     chunk = _engine.pack(geometry, schunk._encoder.params, value, 0, strides, layout.chunks)
-    for start in range(0, layout.nchunks, _SLAB):
-        store.insert(store.nchunks, [chunk] * min(_SLAB, layout.nchunks - start))
+    insert_repeated(store, chunk, layout.nchunks)

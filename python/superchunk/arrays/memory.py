@@ -1,4 +1,8 @@
-"""The memory that a NumPy array lies in, whatever its strides, for the engine to read from; whether all is one item."""
+"""Items of a NumPy array, whatever its strides, into one compressed chunk.
+
+The engine reads them out of the memory in which they lie. Whether they are all one item is found out before, so
+that such a chunk takes no room: what the items of a whole chunk are is known here, and padding is not.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,43 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from superchunk import _engine
+from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
-__all__ = ["Memory", "lone_value", "memory_of"]
+__all__ = ["lone_value", "memory_of", "pack_items"]
 
 _PROBE = 4096
 """Bytes that are compared first."""
 
 
-class Memory(NamedTuple):
+def pack_items(
+    geometry: _engine.Geometry, params: _engine.EncodeParams, items: NumpyArray[Any], *, whole: bool
+) -> bytes:
+    """Return a chunk whose first items in each dimension are `items`, all others zero.
+
+    Parameters
+    ----------
+    geometry, params
+        Of the chunk.
+    items
+        At least one, of the array's dtype.
+    whole
+        They are all that the chunk has, and are stored as they are: a chunk of one value becomes a special chunk.
+
+    """
+    if whole and items.itemsize <= MAX_HEADER_TYPESIZE:
+        value = lone_value(items)
+        if value is not None:
+            kind, item = (SpecialValue.VALUE, value) if any(value) else (SpecialValue.ZERO, None)
+            return _engine.special_chunk(kind.value, geometry.chunk_nbytes, items.itemsize, item, geometry.block_nbytes)
+    memory = memory_of(items)
+    return _engine.pack(geometry, params, memory.bytes, memory.offset, items.strides, items.shape)
+
+
+class _Memory(NamedTuple):
     """Memory that an array lies in."""
 
     bytes: NumpyArray[np.uint8]
@@ -34,7 +65,7 @@ class _Span:
         self.__array_interface__ = {"data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
-def memory_of(items: NumpyArray[Any]) -> Memory:
+def memory_of(items: NumpyArray[Any]) -> _Memory:
     """Return the memory of an array of at least one item, without a copy."""
     before = behind = 0
     for length, stride in zip(items.shape, items.strides, strict=True):
@@ -45,7 +76,7 @@ def memory_of(items: NumpyArray[Any]) -> Memory:
             behind += reach
     address = items.__array_interface__["data"][0]
     span = _Span(items, address - before, before + behind + items.itemsize)
-    return Memory(np.asarray(span), before)
+    return _Memory(np.asarray(span), before)
 
 
 def lone_value(items: NumpyArray[Any]) -> bytes | None:

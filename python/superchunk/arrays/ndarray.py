@@ -22,18 +22,16 @@ import numpy as np
 from superchunk.arrays.calls import ArrayCalls
 from superchunk.arrays.fields import Fields, NDField
 from superchunk.arrays.reading import read_key, read_selection
-from superchunk.arrays.selection import cross_of, select, select_crossed
+from superchunk.arrays.selection import select, select_crossed
 from superchunk.arrays.writing import write_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Self
 
     from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk.arrays.selection import Cross, Points
-    from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["NDArray", "OIndex", "Part"]
@@ -80,11 +78,6 @@ class NDArray(ArrayCalls):
     __slots__ = ()
 
     __hash__ = None  # type: ignore[assignment]
-
-    @classmethod
-    def _over(cls, schunk: SChunk) -> Self:
-        """Return the array that `schunk` holds."""
-        return cls(schunk)
 
     # Reading.
 
@@ -392,8 +385,3 @@ class OIndex:
 
         """
         self._array._put(value, lambda shape: select_crossed(key, shape))
-
-
-def region_cross(array: NDArray, region: tuple[slice, ...]) -> Cross:
-    """Return the selection of a region of slices."""
-    return cross_of(region, array.shape)

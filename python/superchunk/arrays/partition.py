@@ -6,7 +6,7 @@ block has equal edges, but a longer last one, along which values change least fr
 to the next, so that it compresses well; a chunk has as many blocks in each direction. Every edge is moved to
 where least is padded. The sizes aimed at are those that measured best, and do not depend on the machine.
 
-Plans only: reads and writes nothing. What users call is in `partitions`.
+Plans only: reads and writes nothing. What users call is in `partition_report`.
 
 Source: docs/partitions.md, which has the measurements.
 """

@@ -19,9 +19,11 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._checking import check_source
-from superchunk._chunks import chunk_bytes
-from superchunk._shaped import read_shaped, with_shape
+from superchunk._chunk_reads import chunk_bytes
+from superchunk._shaped import with_shape
+from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
 from superchunk.arrays.selection import Points, out_of_bounds, select
+from superchunk.exceptions import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["chunk_lists", "read_cross", "read_key", "read_selection"]
+__all__ = ["read_cross", "read_key", "read_selection"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
@@ -86,24 +88,23 @@ def _read_quickly(schunk: SChunk, store: ChunkStore, form: Form, entries: tuple[
             at -= first * chunk
             place += at // block * between + at % block * within
     items, buffer = form.empty(tuple(shape))
-    if not shape:
-        at = place * form.itemsize
-        request = (store.source(number), form.chunk_nbytes, at, at + form.itemsize, 0)
-        read_shaped(store.meta, schunk._user, [request], buffer, nthreads=1, itemsize=form.itemsize)
-        return items
-    if several:
-        numbers = [0]
-        for span in spans:
-            numbers = [n + m for n in numbers for m in range(*span)]
-        sources = store.picked(numbers)
-    else:
-        sources = [store.source(number)]
-    with_shape(
-        store.meta,
-        schunk._user,
-        form.itemsize,
-        lambda hooks, _: _engine.read_box(form.geometry, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks),
-    )
+    hooks = hooks_for(schunk._user) if ucodecs_registry or ufilters_registry else None
+    try:
+        if not shape:
+            at = place * form.itemsize
+            request = (store.source(number), form.chunk_nbytes, at, at + form.itemsize, 0)
+            _engine.read([request], buffer, itemsize=form.itemsize, hooks=hooks)
+            return items
+        if several:
+            numbers = [0]
+            for span in spans:
+                numbers = [n + m for n in numbers for m in range(*span)]
+            sources = store.picked(numbers)
+        else:
+            sources = [store.source(number)]
+        _engine.read_box(form.geometry, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks)
+    except UnsupportedError:
+        return None  # what goes by the shape of blocks, or is not there: the general way finds out
     return items
 
 
@@ -152,10 +153,7 @@ def read_cross(
         items, buffer = out, form.buffer_of(out)
     else:
         items, buffer = form.empty(sizes)
-    numbers = [0]
-    for line in chunk_lists(box, form):
-        numbers = [n + m for n in numbers for m in line]
-    sources = _prepared(schunk, store, form, numbers)
+    sources = _prepared(schunk, store, form, _numbers_met(box, form))
     with_shape(
         store.meta,
         schunk._user,
@@ -192,7 +190,15 @@ def _box_of(cross: Cross) -> tuple[list[Any], list[Any]]:
     return box, turns
 
 
-def chunk_lists(box: Sequence[Any], form: Form) -> list[Sequence[int]]:
+def _numbers_met(box: Sequence[Any], form: Form) -> list[int]:
+    """Return the numbers of the chunks that a box meets, ascending."""
+    numbers = [0]
+    for line in _lines_met(box, form):
+        numbers = [n + m for n in numbers for m in line]
+    return numbers
+
+
+def _lines_met(box: Sequence[Any], form: Form) -> list[Sequence[int]]:
     """Return for each dimension what its chunks that a box meets add to the chunk number, ascending."""
     lists: list[Sequence[int]] = []
     for part, (_, chunk, step, *_) in zip(box, form.places, strict=True):

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
+from superchunk._writing import insert_repeated
 from superchunk.arrays.form import Form, strides_of
 from superchunk.arrays.selection import cross_of
 from superchunk.arrays.writing import ChunkWriter, write_selection
 from superchunk.exceptions import ArgumentError
 from superchunk.frame.index import MAX_CHUNKS
-from superchunk.params import MAX_HEADER_TYPESIZE
+from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["append_items", "resize_array"]
-
-_SLAB = 8192
-"""Chunks of zeros that are put into the list at a time."""
 
 
 def resize_array(schunk: SChunk, store: ChunkStore, form: Form, layer: str, shape: tuple[int, ...]) -> Form:
@@ -115,7 +113,7 @@ def _move_chunks(store: ChunkStore, form: Form, new: Form) -> None:
     if before and grid[0] >= old_grid[0] and grid[1:] == old_grid[1:]:
         _append_zeros(store, new, prod(grid) - before)
     elif not before:
-        store.fill_special(1, prod(grid) * new.chunk_nbytes, None)
+        store.fill_special(SpecialValue.ZERO.value, prod(grid) * new.chunk_nbytes, None)
     else:
         numbers = np.full(grid, -1, np.int64)
         common = tuple(slice(0, min(sizes)) for sizes in zip(old_grid, grid, strict=True))
@@ -125,9 +123,10 @@ def _move_chunks(store: ChunkStore, form: Form, new: Form) -> None:
 
 def _append_zeros(store: ChunkStore, form: Form, count: int) -> None:
     typesize = form.itemsize if form.itemsize <= MAX_HEADER_TYPESIZE else 1
-    chunk = _engine.special_chunk(1, form.chunk_nbytes, typesize, None, form.layout.block_items * form.itemsize)
-    for start in range(0, count, _SLAB):
-        store.insert(store.nchunks, [chunk] * min(_SLAB, count - start))
+    chunk = _engine.special_chunk(
+        SpecialValue.ZERO.value, form.chunk_nbytes, typesize, None, form.layout.block_items * form.itemsize
+    )
+    insert_repeated(store, chunk, count)
 
 
 def _clear(schunk: SChunk, store: ChunkStore, form: Form, new: Form) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from superchunk.exceptions import ArgumentError
-from superchunk.frame.b2nd import MAX_DIM
+from superchunk.params import MAX_DIM
 
 if TYPE_CHECKING:
     from superchunk.arrays.ndarray import NDArray

@@ -24,10 +24,10 @@ from superchunk import _engine
 from superchunk._shaped import with_shape
 from superchunk._writing import with_typesize
 from superchunk.arrays.form import strides_of
-from superchunk.arrays.memory import lone_value, memory_of
+from superchunk.arrays.memory import pack_items
 from superchunk.arrays.selection import Cross, Points
 from superchunk.arrays.values import ArrayValues, values_for
-from superchunk.params import MAX_HEADER_TYPESIZE
+from superchunk.params import SpecialValue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ChunkWriter", "write_selection"]
 
-_ZERO, _VALUE, _UNINIT = 1, 3, 4
+_ZEROS = (SpecialValue.ZERO.value, SpecialValue.UNINIT.value)
+"""Special values that read as zeros."""
 
 
 class _Piece(NamedTuple):
@@ -79,7 +80,7 @@ class ChunkWriter:
         self._encoder = encoder = schunk._encoder
         self._owner = schunk._user
         self._nthreads = 1 if encoder.hooks else schunk._nthreads
-        self._block_nbytes = block_nbytes = form.layout.block_items * form.itemsize
+        block_nbytes = form.layout.block_items * form.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == form.itemsize:
             self._params = encoder.params
         else:  # the frame does not say it, or the handle was given other parameters
@@ -102,24 +103,15 @@ class ChunkWriter:
 
     def is_zero(self, number: int) -> bool:
         """Return whether chunk `number` is known to hold zeros only."""
-        return _engine.describe(self._store.source(number)).special in (_ZERO, _UNINIT)
+        return _engine.describe(self._store.source(number)).special in _ZEROS
 
     def pack(self, items: NumpyArray[Any], number: int) -> bytes:
         """Return a chunk whose first items in each dimension are `items`, all others zero."""
         form = self._form
         if items.dtype != form.dtype:
             items = items.astype(form.dtype)
-        if (
-            items.shape == form.layout.chunks
-            and self._encoder.prefilter is None
-            and form.itemsize <= MAX_HEADER_TYPESIZE
-        ):
-            value = lone_value(items)
-            if value is not None:
-                kind, item = (_VALUE, value) if any(value) else (_ZERO, None)
-                return _engine.special_chunk(kind, form.chunk_nbytes, form.itemsize, item, self._block_nbytes)
-        memory = memory_of(items)
-        chunk = _engine.pack(form.geometry, self._params, memory.bytes, memory.offset, items.strides, items.shape)
+        whole = items.shape == form.layout.chunks and self._encoder.prefilter is None
+        chunk = pack_items(form.geometry, self._params, items, whole=whole)
         if self._encoder.prefilter is None:
             return chunk
         content = with_shape(

@@ -36,16 +36,16 @@ from operator import index
 from typing import Final, NamedTuple, Self
 
 from superchunk.exceptions import ArgumentError, FormatError, TruncatedError
+from superchunk.params import MAX_BUFFERSIZE, MAX_DIM
 
-__all__ = ["LAYERS", "MAX_CHUNK_NBYTES", "MAX_DIM", "ArrayLayout"]
+__all__ = ["LAYERS", "MAX_CHUNK_NBYTES", "ArrayLayout"]
 
 LAYERS: Final = ("b2nd", "caterva")
 """Names of the metalayer; the first one wins if there are both."""
 
-MAX_DIM: Final = 16
 """Most dimensions."""
 
-MAX_CHUNK_NBYTES: Final = 2**31 - 33
+MAX_CHUNK_NBYTES: Final = MAX_BUFFERSIZE
 """Most bytes of a chunk, padding included."""
 
 _MAX_INT32 = 2**31 - 1

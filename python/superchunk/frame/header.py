@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from superchunk.exceptions import (
     FormatError,
@@ -73,8 +73,6 @@ _BETA_MARKERS = (0x9B, 0x9C, 0x9D)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameHeader:
     """What the fixed part says, checked as far as it can be by itself."""
-
-    CODEC_AT: ClassVar[int] = 0x1B
 
     header_len: int
     """Bytes of the header, metalayers included."""

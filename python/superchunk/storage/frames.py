@@ -1,7 +1,7 @@
-"""Frames on the disk, as stores: a handle each, on a state that handles share.
+"""Frames on the disk, as stores: found or made, read and changed.
 
-A `FrameStore` knows whether it may write and what it has seen; chunks, metalayers and
-commits are the business of the shared state, in one file or in a directory.
+A `FrameStore` is a handle (`handles`) on a state that handles share; chunks, metalayers and
+commits are the business of that state, in one file or in a directory.
 
 Source: docs/format/cframe.md, "Commits" and "Concurrency".
 """
@@ -9,20 +9,18 @@ Source: docs/format/cframe.md, "Commits" and "Concurrency".
 from __future__ import annotations
 
 import os
-import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Self, TypedDict
 
-from superchunk.exceptions import ArgumentError, ClosedError, ReadOnlyError, StorageError, SuperchunkError
+from superchunk.exceptions import ArgumentError, ReadOnlyError, StorageError
 from superchunk.frame.metalayers import MAX_METALAYERS
-from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
 from superchunk.storage.folder import find_name, is_folder
+from superchunk.storage.handles import StateHandle
 from superchunk.storage.sidecar import LockSidecar
 from superchunk.storage.sparse import SparseState
 from superchunk.storage.staging import read_staged
-from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,12 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FrameStore", "OpenOptions"]
 
-T = TypeVar("T")
-
 _MAX_CHUNKSIZE = 2**31 - 1
 _MOST_MOVES = 20
-# Before a call is made again, whose frame was changed meanwhile, seconds.
-_PAUSES = (0.0, 0.0, 0.001, 0.004)
 
 
 class OpenOptions(TypedDict, total=False):
@@ -52,37 +46,8 @@ class OpenOptions(TypedDict, total=False):
     locking: bool
 
 
-class FrameStore(TableView):
-    """A `ChunkStore` in a frame; made by `create` and `open`.
-
-    A handle that is dropped is closed; if the commit fails then, nobody is left to try again,
-    and a RuntimeWarning tells what is lost.
-    """
-
-    def __init__(
-        self,
-        state: CommittedFrame,
-        path: str,
-        *,
-        writable: bool,
-        sync: SyncLevel = "explicit",
-        seal: bool = True,
-        pinned: bool = False,
-        sidecar: LockSidecar | None = None,
-    ) -> None:
-        """Take over one use of `state`, counted by the registry."""
-        self._state: CommittedFrame | None = state
-        self.path: str | None = path
-        self.writable = writable
-        self.pinned = pinned
-        self.change_tick = 0
-        self._sync: SyncLevel = sync
-        self._seal = seal
-        self._sidecar = sidecar
-        self._seen = state.version
-        self.shifting = not pinned or sidecar is not None
-        if writable:
-            state.writers += 1
+class FrameStore(StateHandle):
+    """A `ChunkStore` in a frame; made by `create` and `open`."""
 
     @classmethod
     def create(
@@ -241,85 +206,6 @@ class FrameStore(TableView):
                 raise
             # Whoever only reads sees what waits in memory; the writer gets this error from its own commit.
 
-    def __del__(self) -> None:
-        """Close a handle that was dropped."""
-        state = getattr(self, "_state", None)
-        if state is None:
-            return
-        try:
-            self.close()
-        except SuperchunkError as error:
-            try:
-                if state.writers == 1:
-                    state.give_up(error)
-            finally:
-                self._let_go()
-
-    @property
-    def _open(self) -> CommittedFrame:
-        state = self._state
-        if state is None:
-            raise ClosedError(f"{self.path}: the handle is closed")
-        return state if state.successor is None else self._go_on(state)
-
-    def _go_on(self, old: CommittedFrame) -> CommittedFrame:
-        """Use the state that this process has of the file that replaced ours."""
-        while (new := old.successor) is not None:
-            while new.successor is not None:
-                new = new.successor
-            if registry.rejoin(new):
-                break
-            old.successor = None  # its last user has closed it: find out what has the name now
-            old.refresh(force=True)
-        else:
-            return old
-        self._state = new
-        if self.writable:
-            old.writers -= 1
-            new.writers += 1
-        self._seen = -1
-        if registry.leave(old):
-            old.close()
-        return new
-
-    @contextmanager
-    def _changing(self) -> Iterator[CommittedFrame]:
-        """Hold the frame for a change through this handle."""
-        if self._sidecar is None:
-            with self._holding() as state:
-                yield state
-            return
-        if not self.writable:
-            raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
-        with self._sidecar.exclusive() as changed:
-            if changed:
-                self._open.refresh(force=True)
-            with self._holding() as state:
-                yield state
-                if not state.in_batch:  # whoever has the next turn must see it
-                    state.commit()
-
-    @contextmanager
-    def _holding(self) -> Iterator[CommittedFrame]:
-        """Keep other threads from the frame while it is changed."""
-        state = self._open
-        if not self.writable:
-            raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
-        with state.lock:
-            if not state.writing:  # after a fork, or with another file in place of ours
-                state.enable_writing(taking_turns=self._sidecar is not None)
-            state.sync_level, state.sealing = self._sync, self._seal
-            state.follow()
-            before = state.version
-            inside = state.changing = state.changing + 1
-            try:
-                yield state
-            finally:
-                if state.changing == inside:  # not so in a child process that was made meanwhile
-                    state.changing -= 1
-                if self._seen == before:
-                    self._seen = state.version
-
     @property
     def settings(self) -> FrameSettings:
         """What is recorded for new chunks; assigning records it with the next commit."""
@@ -381,115 +267,6 @@ class FrameStore(TableView):
         state = self._open
         with state.lock:
             state.prove()
-
-    def refresh(self) -> bool:
-        """Follow changes made elsewhere, unless pinned; return whether there were any.
-
-        Raises
-        ------
-        StorageError
-            Another process changed the frame while changes made here waited.
-        FormatError
-            The frame is damaged now.
-
-        """
-        if self.pinned:
-            return False
-        state = self._state
-        if self._sidecar is None and state is not None and state.successor is None and state.version == self._seen:
-            # The usual case, since every access asks, without the calls in between.
-            if not state.refresh() and state.version == self._seen:
-                return False
-            return self._noticed()
-        return self.advance()
-
-    def advance(self) -> bool:
-        """Follow changes made elsewhere, pinned or not; return whether there were any.
-
-        Raises
-        ------
-        StorageError, FormatError
-            As for `refresh`.
-
-        """
-        state = self._open
-        if self._sidecar is None:
-            state.refresh()
-        else:
-            with self._sidecar.shared() as changed:
-                state.refresh(force=changed)
-        return self._noticed()
-
-    def _noticed(self) -> bool:
-        """Return whether the state is another than this handle has seen, which it has now."""
-        state = self._open
-        if state.version == self._seen:
-            return False
-        self._seen = state.version
-        self.change_tick += 1
-        return True
-
-    def steadily(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` returns, of one committed state even where chunks may go while it reads.
-
-        It is asked again if the frame was changed meanwhile; if that keeps happening, with the
-        state held as it is.
-        """
-        if not self.shifting:
-            return ask()
-        if self._sidecar is not None:  # writers wait for readers, and then change chunks where they are
-            with self._sidecar.shared() as changed:
-                self._open.refresh(force=changed)
-                return ask()
-        for pause in _PAUSES:
-            state = self._state
-            if state is None or state.successor is not None:
-                state = self._open
-            version = state.version
-            try:
-                answer = ask()
-            except SuperchunkError:
-                if self._state is state and not state.shaken(version):
-                    raise
-            else:
-                if self._state is state and not state.shaken(version):
-                    return answer
-            time.sleep(pause)
-        with self.steady():
-            return ask()
-
-    @contextmanager
-    def steady(self) -> Iterator[None]:
-        """Keep the state as it is, and its chunks where they are, while the block reads."""
-        if not self.shifting:
-            yield
-            return
-        if self._sidecar is not None:
-            with self._sidecar.shared() as changed:
-                self._open.refresh(force=changed)
-                yield
-            return
-        self.refresh()
-        with self._open.steady():
-            yield
-
-    @contextmanager
-    def holding(self) -> Iterator[None]:
-        """Keep others who take turns from the frame while the block runs; see their changes first.
-
-        Raises
-        ------
-        StorageError
-            The lock file cannot be made, locked or written.
-
-        """
-        if self._sidecar is None:
-            yield
-            return
-        with self._sidecar.exclusive() as changed:
-            self._open.refresh(force=changed)
-            self._noticed()
-            yield
 
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
@@ -619,59 +396,6 @@ class FrameStore(TableView):
             if state.in_batch:
                 raise StorageError(f"{self.path}: cannot compact within a transaction")
             state.compact(progress)
-
-    def close(self) -> None:
-        """Commit what waits and let go; closing twice is fine.
-
-        Raises
-        ------
-        StorageError
-            A transaction is under way here, or the commit failed. The handle stays open and keeps
-            what waits, so that one can make room and close it again, or copy it to another place.
-
-        """
-        if self._state is None:
-            return
-        state = self._open
-        with state.lock:
-            if self.writable and state.busy and state.writers == 1:
-                raise StorageError(f"{self.path}: cannot close it in the middle of a change or a transaction")
-            if self.writable and not state.busy:
-                state.commit()
-        self._let_go()
-
-    def publish(self) -> None:
-        """Commit what waits; a frame made with ``publish=False`` has its name then.
-
-        Raises
-        ------
-        StorageError
-            Writing failed.
-
-        """
-        state = self._open
-        with state.lock:
-            if not state.busy:
-                state.commit()
-
-    def discard(self) -> None:
-        """Close a frame made with ``publish=False`` as if it had never been."""
-        state = self._open
-        state.discard()
-        self._let_go()
-
-    def _let_go(self) -> None:
-        state, self._state = self._state, None
-        if state is None:
-            return
-        if self._sidecar is not None:
-            self._sidecar.close()
-        if self.writable:
-            state.writers -= 1
-            if state.writers == 0:
-                state.disable_writing()
-        if registry.leave(state):
-            state.close()
 
 
 def _state_at(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> CommittedFrame:

@@ -1,13 +1,7 @@
-"""Copies of arrays: as they are, cast, in other chunks, of another shape; memory stays bounded by a few chunks.
+"""New arrays of an array's items in other places: a slice of it, another shape, dimensions in reverse order.
 
-::
-
-    nothing changes      compressed chunks go over as they are
-    anything does        for each chunk of the copy: its box read, cast, compressed
-
-The copy gets its name when it is complete, in one commit.
-
-Source: docs/format/b2nd.md.
+For each chunk of the new array its box is read and compressed, so that memory stays bounded by a few chunks.
+Copies whose items stay where they are, chunks taken over as they are among them, are made in `converting`.
 """
 
 from __future__ import annotations
@@ -17,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from superchunk.arrays.filling import boxes_of, put_boxes
-from superchunk.arrays.making import as_shape, begin_array, plan_array
-from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.filling import build_array
+from superchunk.arrays.making import as_shape, plan_array
 from superchunk.arrays.selection import expanded, select
 from superchunk.exceptions import ArgumentError
 
@@ -28,22 +21,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk.arrays.filling import Box, Produce
-    from superchunk.arrays.making import Blueprint
+    from superchunk.arrays.filling import Box
+    from superchunk.arrays.ndarray import NDArray
 
 __all__ = ["reshaped", "sliced", "transposed"]
 
 _SLAB_NBYTES: Final = 2**25
 """Bytes of rows, at most, that are read at a time to be given another shape."""
-
-
-def _built(blueprint: Blueprint, produce: Produce, values: Mapping[str, bytes]) -> NDArray:
-    """Make an array, with chunks that hold vlmetalayers, in one commit."""
-    with begin_array(blueprint) as schunk:
-        put_boxes(schunk, blueprint, produce, boxes_of(blueprint.layout))
-        for name, chunk in values.items():
-            schunk._handle.opened().set_vlmeta(name, chunk)
-    return NDArray(schunk)
 
 
 def sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
@@ -59,9 +43,9 @@ def sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
     entries = expanded(key, len(shape))
     if any(isinstance(entry, np.ndarray) for entry in entries):
         items = array[key]
-        return _built(blueprint, lambda box: items[(*box, ...)], {})
+        return build_array(blueprint, lambda box: items[(*box, ...)])
     parts = [entry for entry in entries if entry is not Ellipsis]
-    return _built(blueprint, lambda box: array[_inner_key(parts, shape, box)], {})
+    return build_array(blueprint, lambda box: array[_inner_key(parts, shape, box)])
 
 
 def _inner_key(parts: list[Any], shape: tuple[int, ...], box: Box) -> tuple[Any, ...]:
@@ -99,7 +83,7 @@ def reshaped(array: NDArray, shape: Any, keywords: Mapping[str, Any], *, c_order
         given["cparams"] = array.cparams
     blueprint = plan_array(wanted, array.dtype, given)
     produce = _rows_of(array, wanted) if c_order else _run_of(array)
-    return _built(blueprint, produce, {})
+    return build_array(blueprint, produce)
 
 
 def _run_of(array: NDArray) -> Callable[[Box], NumpyArray[Any]]:
@@ -145,4 +129,4 @@ def transposed(array: NDArray) -> NDArray:
     """Return a copy in memory with the dimensions in reverse order."""
     keywords = {"chunks": array.chunks[::-1], "blocks": array.blocks[::-1], "cparams": array.cparams}
     blueprint = plan_array(array.shape[::-1], array.dtype, keywords)
-    return _built(blueprint, lambda box: array[box[::-1]].transpose(), {})
+    return build_array(blueprint, lambda box: array[box[::-1]].transpose())

@@ -23,7 +23,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from superchunk.arrays._pickle_tree import (
+from superchunk.exceptions import FormatError
+from superchunk.frame.descr import MAX_DEPTH, MAX_FIELDS, dtype_of_spec, subarray
+from superchunk.packed._pickle_tree import (
     DTYPE,
     EXTRA,
     FROMBUFFER,
@@ -36,8 +38,6 @@ from superchunk.arrays._pickle_tree import (
     read_tree,
     text_of,
 )
-from superchunk.exceptions import FormatError
-from superchunk.frame.descr import MAX_DEPTH, MAX_FIELDS, dtype_of_spec, subarray
 
 __all__ = ["dump", "load"]
 

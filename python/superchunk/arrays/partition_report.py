@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superchunk._info import in_unit
 from superchunk.arrays.partition import BLOCK_NBYTES, CHUNK_NBYTES, choose_partition, lengths, padding
 from superchunk.exceptions import ArgumentError
 from superchunk.params import CParams
@@ -275,9 +276,6 @@ def _by(numbers: tuple[int, ...]) -> str:
 
 
 def _bytes(nbytes: float) -> str:
-    """Return a number of bytes in a unit that suits it."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if nbytes < 1024:  # noqa: PLR2004 - the next unit
-            return f"{nbytes:.4g} {unit}"
-        nbytes /= 1024
-    return f"{nbytes:.4g} TiB"
+    """Return a number of bytes in four digits."""
+    scaled, unit = in_unit(nbytes)
+    return f"{scaled:.4g} {'bytes' if unit == 'B' else unit}"

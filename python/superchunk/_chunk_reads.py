@@ -1,0 +1,295 @@
+"""What a SChunk is made of, and looking at whole chunks.
+
+::
+
+    SChunk         schunk        making, opening, copying
+    FactCalls      _facts        sizes, place, parameters, metalayers
+    LifeCalls      _life         flush, transaction, verify, close
+    StagedCalls    _staged       chunks that other processes place
+    FunctionCalls  _functions    functions on blocks
+    ItemCalls      _items        items and slices
+    ChunkCalls     _chunks       adding, replacing, removing chunks
+    ChunkReads     here          each builds on the one below it
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
+
+from superchunk import _engine
+from superchunk._blockfuncs import read_filtered
+from superchunk._buffers import writable_view
+from superchunk._checking import check_source
+from superchunk._handle import of_one_state
+from superchunk._plan import chunk_start
+from superchunk._shaped import read_shaped
+from superchunk._user import hooks_for
+from superchunk._writing import Encoder
+from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError
+from superchunk.params import SpecialValue
+from superchunk.storage.folder import chunk_id
+from superchunk.storage.sources import read_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from superchunk._blockfuncs import BlockFunction
+    from superchunk._buffers import AnyBuffer
+    from superchunk._handle import Handle
+    from superchunk.meta import Meta, VlMeta
+    from superchunk.params import CParams, DParams
+    from superchunk.schunk import SChunk
+    from superchunk.storage.base import ChunkStore
+
+__all__ = ["ChunkInfo", "ChunkReads", "chunk_bytes"]
+
+_LAZY_NUMBERS = 2**31
+"""Chunk numbers that a lazy chunk has room for."""
+
+
+class ChunkInfo(NamedTuple):
+    """What `SChunk.iterchunks_info` says about a chunk."""
+
+    nchunk: int
+    """Its number."""
+    cratio: float
+    """Uncompressed by compressed bytes."""
+    special: SpecialValue
+    """Whether all its items are one value."""
+    repeated_value: bytes | None
+    """That item, for `SpecialValue.VALUE`."""
+    lazychunk: bytes
+    """See `SChunk.get_lazychunk`."""
+
+
+class ChunkReads:
+    """A list of compressed chunks that can be looked at."""
+
+    __slots__ = (
+        "__weakref__",
+        "_dparams",
+        "_encoder",
+        "_handle",
+        "_meta",
+        "_nthreads",
+        "_postfilter",
+        "_typesize",
+        "_user",
+        "_vlmeta",
+    )
+
+    _handle: Handle
+    _encoder: Encoder
+    _dparams: DParams
+    _nthreads: int
+    _postfilter: BlockFunction | None
+    _typesize: int
+    _user: weakref.ref[SChunk]
+    _meta: Meta | None
+    _vlmeta: VlMeta | None
+
+    def _attach(self, handle: Handle, cparams: CParams, dparams: DParams) -> None:
+        """Take the store of `handle`, and how to compress and decompress."""
+        self._handle = handle
+        self._user = weakref.ref(self)  # type: ignore[arg-type]  # SChunk is the only subclass made
+        self._typesize = cparams.typesize
+        self._encoder = Encoder(cparams, self._user)
+        self._dparams = dparams
+        self._nthreads = dparams.nthreads
+        self._postfilter = None
+        self._meta = None
+        self._vlmeta = None
+
+    def _checked_nchunk(self, store: ChunkStore, nchunk: int) -> int:
+        number = operator.index(nchunk)
+        if not 0 <= number < store.nchunks:
+            raise ChunkIndexError(number, store.nchunks)
+        return number
+
+    @of_one_state
+    def decompress_chunk(self, nchunk: int, dst: AnyBuffer | None = None) -> bytes | None:
+        """Return the content of chunk `nchunk`, or fill the front of `dst` and return None.
+
+        Raises
+        ------
+        ChunkIndexError
+            There is no such chunk; an IndexError and a RuntimeError.
+        ValueError
+            `dst` is empty or read-only.
+        ArgumentError
+            `dst` is too small; a RuntimeError and a ValueError.
+        FormatError
+            The chunk is damaged.
+
+        """
+        store = self._handle.fresh()
+        number = self._checked_nchunk(store, nchunk)
+        nbytes = store.chunk_nbytes(number)
+        out = None
+        if dst is not None:
+            out = writable_view(dst, "dst")
+            if not out.nbytes:
+                msg = "dst: expected a buffer to write into, got one of length 0"
+                raise ValueError(msg)
+            if out.nbytes < nbytes:
+                msg = f"dst: expected at least {nbytes} bytes, got {out.nbytes}"
+                raise ArgumentError(msg)
+        source = store.source(number)
+        check_source(self._handle, number, source)
+        if self._postfilter is not None:
+            start = chunk_start(store, number)
+            return self._filtered(store, start, start + nbytes, out)
+        request = (source, nbytes, 0, nbytes, 0)
+        return read_shaped(store.meta, self._user, [request], out, nthreads=self._nthreads, itemsize=self._typesize)
+
+    def _filtered(self, store: ChunkStore, start: int, stop: int, out: memoryview | None) -> bytes | None:
+        """Read bytes ``start:stop`` through the postfilter."""
+        if self._postfilter is None:
+            msg = "no postfilter is set"
+            raise ArgumentError(msg)
+        done = read_filtered(
+            store,
+            self._postfilter,
+            start,
+            stop,
+            nthreads=self._nthreads,
+            typesize=self._typesize,
+            owner=self._user,
+        )
+        if out is None:
+            return done
+        out[: len(done)] = done
+        return None
+
+    @of_one_state
+    def get_chunk(self, nchunk: int) -> bytes:
+        """Return chunk `nchunk`, compressed.
+
+        Raises
+        ------
+        ChunkIndexError
+            There is no such chunk; an IndexError and a RuntimeError.
+        FormatError, StorageError
+            Its header is damaged, or it cannot be read.
+
+        """
+        store = self._handle.fresh()
+        number = self._checked_nchunk(store, nchunk)
+        source = store.source(number)
+        check_source(self._handle, number, source)
+        return chunk_bytes(source)
+
+    @of_one_state
+    def get_lazychunk(self, nchunk: int) -> bytes:
+        """Return what is known of chunk `nchunk` without reading its data.
+
+        In memory the header (a special chunk whole); in a file header, where each
+        block starts, and a trailer: chunk number (4 bytes), offset (8) and the
+        compressed size of each block (4 each); bit 0x08 of byte 31 is set then.
+
+        Raises
+        ------
+        ChunkIndexError
+            There is no such chunk; an IndexError and a RuntimeError.
+        FormatError, StorageError
+            Its header is damaged, or it cannot be read.
+
+        """
+        store = self._handle.fresh()
+        number = self._checked_nchunk(store, nchunk)
+        source = store.source(number)
+        info = _engine.describe(source)
+        if info.special:
+            return chunk_bytes(source)
+        if isinstance(source, tuple):
+            file, at, _ = source
+            if isinstance(file, tuple):  # of a sparse frame: both fields hold the file's number
+                at = chunk_id(file[1])
+                number = at if at < _LAZY_NUMBERS else number
+            return _engine.lazy_chunk(source, number, at)
+        return bytes(memoryview(source)[: info.header_len])
+
+    def iterchunks_info(self) -> Iterator[ChunkInfo]:
+        """Iterate over what is known of each chunk without reading its data."""
+        number = 0
+        while (info := self._chunk_info(number)) is not None:
+            yield info
+            number += 1
+
+    @of_one_state
+    def _chunk_info(self, number: int) -> ChunkInfo | None:
+        """Return what is known of a chunk, None behind the last."""
+        store = self._handle.fresh()
+        if number >= store.nchunks:
+            return None
+        info = _engine.describe(store.source(number))
+        return ChunkInfo(
+            number,
+            info.nbytes / info.cbytes,
+            SpecialValue(info.special),
+            info.repeated_value,
+            self.get_lazychunk(number),
+        )
+
+    @of_one_state
+    def get_vlblocks(self, nchunk: int) -> list[bytes]:
+        """Return the blocks of a chunk with variable-length blocks.
+
+        Raises
+        ------
+        ChunkIndexError
+            There is no such chunk; an IndexError and a RuntimeError.
+        FormatError
+            The chunk has ordinary blocks, or is damaged.
+
+        """
+        store = self._handle.fresh()
+        number = self._checked_nchunk(store, nchunk)
+        source = store.source(number)
+        check_source(self._handle, number, source)
+        if not _engine.describe(source).vlblocks:
+            msg = f"flags of chunk {nchunk}"
+            raise FormatError(msg, at=30, expected="variable-length blocks", found="ordinary ones")
+        return _engine.read_vlblocks(
+            source, nthreads=self._nthreads, itemsize=self._typesize, hooks=hooks_for(self._user)
+        )
+
+    def get_vlblock(self, nchunk: int, nblock: int) -> bytes:
+        """Return one block of a chunk with variable-length blocks.
+
+        Raises
+        ------
+        IndexError
+            There is no such block, or (a ChunkIndexError) no such chunk.
+        FormatError
+            The chunk has ordinary blocks, or is damaged.
+
+        """
+        blocks = self.get_vlblocks(nchunk)
+        number = operator.index(nblock)
+        if not 0 <= number < len(blocks):
+            raise ChunkIndexError(number, len(blocks))
+        return blocks[number]
+
+
+def chunk_bytes(source: _engine.Source) -> bytes:
+    """Return a chunk, compressed, from where it is.
+
+    Raises
+    ------
+    FormatError
+        Its header is damaged.
+    StorageError
+        The file cannot be read, or ends too early.
+
+    """
+    cbytes = _engine.describe(source).cbytes
+    if not isinstance(source, tuple):
+        return bytes(memoryview(source)[:cbytes])
+    chunk = read_range(source, cbytes)
+    if len(chunk) < cbytes:
+        msg = f"chunk at byte {source[1]} of the file: need {cbytes} bytes, got {len(chunk)}"
+        raise StorageError(msg)
+    return chunk

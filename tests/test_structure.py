@@ -1,0 +1,188 @@
+"""The rooms of the package: imports point down only, and optional packages stay in their rooms.
+
+The order is the one that ARCHITECTURE.md draws. Imports for type checkers count as well: what a room names in its
+types is what a reader has to know. Within a room, and among the words, modules may import one another.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import superchunk
+
+PACKAGE = Path(superchunk.__file__).parent
+
+ROOMS = ["words", "frame", "storage", "chunks", "arrays", "front", "guests"]
+"""From the ground up."""
+WORDS = {"superchunk._engine", "superchunk._version", "superchunk.exceptions", "superchunk.params"}
+FRONT = {"superchunk", "superchunk._frames"}
+FOLDERS = {
+    "frame": "frame",
+    "storage": "storage",
+    "arrays": "arrays",
+    "packed": "front",
+    "cli": "guests",
+    "testing": "guests",
+}
+
+DOORS_UP = {
+    ("superchunk.meta", "superchunk._frames"),  # a value of a metalayer may be a whole frame
+    ("superchunk._pickling", "superchunk._frames"),  # unpickling opens the path again
+}
+"""Imports inside functions that lead to a room above, and why."""
+
+ALWAYS_THERE = {"msgpack", "numpy", "superchunk"}
+OPTIONAL = {
+    "click": {"cli"},
+    "rich": {"cli"},
+    "matplotlib": {"cli/demo_picture", "cli/view_picture"},
+    "h5py": {"cli/formats"},
+    "hdf5plugin": {"cli/formats"},
+    "zarr": {"cli/formats"},
+    "blosc2": {"cli/demo"},
+    "h5netcdf": {"cli/demo_data"},
+    "iris_sample_data": {"cli/demo_data"},
+    "lz4": {"testing/reference/codecs"},
+    "zstandard": {"testing/reference/codecs"},
+    "zfpy": {"_zfp"},
+    "ml_dtypes": set(),
+}
+"""Packages that need not be installed, and the files or folders that may import them."""
+NEVER_AT_FIRST = {"blosc2", "h5netcdf", "h5py", "hdf5plugin", "iris_sample_data", "ml_dtypes", "zarr", "zfpy"}
+"""Those of them that are imported where they are used, inside a function, even in their rooms."""
+
+
+class Import(NamedTuple):
+    """A line that imports something."""
+
+    where: str
+    what: str
+    line: int
+    at_first: bool
+    """As the module is loaded, and not inside a function or for type checkers only."""
+    typed: bool
+
+
+def module_name(path: Path) -> str:
+    parts = ("superchunk", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports_in(node: ast.AST, where: str, *, inside: bool = False, typed: bool = False) -> list[Import]:
+    found: list[Import] = []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            names = [alias.name for alias in child.names]
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"{where}:{child.lineno}: a relative import"
+            base = child.module or ""
+            full = [f"{base}.{alias.name}" for alias in child.names]
+            names = sorted({name if name in MODULES or name == "superchunk._engine" else base for name in full})
+        else:
+            deeper = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+            checking = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            found += imports_in(child, where, inside=inside or deeper, typed=typed or checking)
+            continue
+        found += [Import(where, name, child.lineno, not (inside or typed), typed) for name in names]
+    return found
+
+
+IMPORTS = [
+    one for name, path in MODULES.items() for one in imports_in(ast.parse(path.read_text(encoding="utf-8")), name)
+]
+
+
+def room_of(module: str) -> str:
+    if module in WORDS:
+        return "words"
+    if module in FRONT:
+        return "front"
+    return FOLDERS.get(module.split(".")[1], "chunks")
+
+
+def test_imports_point_down_only() -> None:
+    ours = [one for one in IMPORTS if one.what.partition(".")[0] == "superchunk"]
+    assert len(ours) > len(MODULES)
+    upwards = [
+        f"{one.where}:{one.line} imports {one.what}"
+        for one in ours
+        if ROOMS.index(room_of(one.what)) > ROOMS.index(room_of(one.where)) and (one.where, one.what) not in DOORS_UP
+    ]
+    assert upwards == []
+
+
+def test_the_doors_upwards_are_in_use_and_open_late() -> None:
+    found = {(one.where, one.what): one.at_first for one in IMPORTS}
+    assert {door: found.get(door) for door in DOORS_UP} == dict.fromkeys(DOORS_UP, False)
+
+
+def test_guests_do_not_know_one_another() -> None:
+    """The command and what tests others use the library, and not each other."""
+    assert [
+        one
+        for one in IMPORTS
+        if (one.where.startswith("superchunk.cli") and one.what.startswith("superchunk.testing"))
+        or (one.where.startswith("superchunk.testing") and one.what.startswith("superchunk.cli"))
+    ] == []
+
+
+def test_the_command_uses_public_names_only() -> None:
+    private = [
+        f"{one.where}:{one.line} imports {one.what}"
+        for one in IMPORTS
+        if one.where.startswith("superchunk.cli")
+        and one.what.startswith("superchunk.")
+        and one.what.split(".")[1] not in {"cli", "exceptions", "params"}
+    ]
+    assert private == []
+
+
+def loop_from(module: str, graph: dict[str, set[str]]) -> list[str]:
+    """Return a way that leads from a module back to it, empty without one."""
+    trail, done = [[module]], set[str]()
+    while trail:
+        way = trail.pop()
+        for onward in graph.get(way[-1], set()) - done:
+            if onward == module:
+                return [*way, module]
+            done.add(onward)
+            trail.append([*way, onward])
+    return []
+
+
+def test_no_module_needs_itself_to_be_loaded() -> None:
+    graph: dict[str, set[str]] = {}
+    for one in IMPORTS:
+        if one.at_first and one.what in MODULES and one.what != "superchunk":
+            graph.setdefault(one.where, set()).add(one.what)
+    assert [loop for module in graph if (loop := loop_from(module, graph))] == []
+
+
+@pytest.mark.parametrize("package", sorted(OPTIONAL))
+def test_an_optional_package_is_imported_in_its_rooms_only(package: str) -> None:
+    found = [one for one in IMPORTS if one.what.partition(".")[0] == package]
+    places = {one: MODULES[one.where].relative_to(PACKAGE).with_suffix("").as_posix() for one in found}
+    strays = [
+        f"{place}:{one.line}"
+        for one, place in places.items()
+        if not any(place == room or place.startswith(f"{room}/") for room in OPTIONAL[package])
+    ]
+    assert strays == []
+    if package in NEVER_AT_FIRST:
+        assert [f"{place}:{one.line}" for one, place in places.items() if one.at_first] == []
+
+
+def test_every_other_package_is_always_there() -> None:
+    for_types = {"typing_extensions"}
+    others = {
+        one.what.partition(".")[0] for one in IMPORTS if not (one.typed and one.what.partition(".")[0] in for_types)
+    }
+    assert others - set(sys.stdlib_module_names) - OPTIONAL.keys() - ALWAYS_THERE == set()
