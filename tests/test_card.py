@@ -213,7 +213,6 @@ def test_a_long_path_keeps_its_end() -> None:
     assert "end.b2nd</span>" in card
 
 
-@pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
 def test_the_card_of_an_array_says_its_shape_and_its_own_bytes() -> None:
     array = superchunk.asarray(np.arange(35.0).reshape(5, 7), chunks=(3, 4), blocks=(2, 3))
     text = " ".join(outline(array._repr_html_()).text)

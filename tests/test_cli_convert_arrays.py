@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 h5py = pytest.importorskip("h5py")
 zarr = pytest.importorskip("zarr")
-pytestmark = pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
 
 NAMES = {"npy": "x.npy", "b2nd": "x.b2nd", "b2frame": "x.b2frame", "zarr": "x.zarr", "hdf5": "x.h5:/group/x"}
 DTYPES = ["<i4", ">f8", "<f2", "?", "<c16", "S7", "<M8[s]", "u1"]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
 
 
 def looked_at(path: Path, words: str = "", field: str | None = None) -> View:

@@ -622,10 +622,7 @@ def test_an_entry_that_claims_more_than_there_is_reads_no_other_memory() -> None
 
 # Arrays.
 
-has_arrays = pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
 
-
-@has_arrays
 def test_the_schunk_of_an_array_that_is_gone_works() -> None:
     schunk = superchunk.asarray(np.arange(100), chunks=(10,)).schunk
     view = superchunk.expand_dims(superchunk.zeros((5, 5)))
@@ -635,14 +632,12 @@ def test_the_schunk_of_an_array_that_is_gone_works() -> None:
     assert view.schunk.nbytes >= 200
 
 
-@has_arrays
 def test_blocks_that_are_given_are_kept() -> None:
     a = superchunk.zeros(1000, blocks=(7,))
     assert a.blocks == (7,)
     assert a[:].tolist() == [0.0] * 1000
 
 
-@has_arrays
 def test_a_copy_with_another_dtype_is_cast() -> None:
     a = superchunk.asarray(np.array([1.5, -2.25, 3.0]))
     for dtype in (np.int32, np.float32, ">f8", np.complex64):
@@ -651,7 +646,6 @@ def test_a_copy_with_another_dtype_is_cast() -> None:
         assert np.array_equal(b[:], a[:].astype(dtype))
 
 
-@has_arrays
 def test_resizing_keeps_the_number_of_dimensions_and_grows_by_zeros() -> None:
     a = superchunk.asarray(np.ones((6, 6)), chunks=(4, 4), blocks=(2, 2))
     for wrong in ((6,), (6, 6, 6)):
@@ -664,7 +658,6 @@ def test_resizing_keeps_the_number_of_dimensions_and_grows_by_zeros() -> None:
     assert a[:].tolist() == expected.tolist()
 
 
-@has_arrays
 def test_values_are_broadcast_when_assigned() -> None:
     plain = np.zeros((4, 3))
     a = superchunk.asarray(plain)
@@ -679,7 +672,6 @@ def test_values_are_broadcast_when_assigned() -> None:
         assert a[:].tolist() == plain.tolist()
 
 
-@has_arrays
 def test_nans_are_of_kinds_that_have_them() -> None:
     assert np.isnan(superchunk.nans(5, dtype=np.float32)[:]).all()
     for dtype in (np.int64, np.int32, "S4", bool, [("a", "f8")]):
@@ -687,7 +679,6 @@ def test_nans_are_of_kinds_that_have_them() -> None:
             superchunk.nans(5, dtype=dtype)
 
 
-@has_arrays
 def test_arrays_of_python_objects_are_refused_everywhere() -> None:
     for dtype in (object, [("a", object)]):
         plain = np.zeros(3, dtype=dtype)
@@ -702,7 +693,6 @@ def test_arrays_of_python_objects_are_refused_everywhere() -> None:
                 call(*arguments)
 
 
-@has_arrays
 @pytest.mark.parametrize(
     "dtype", ["V7", {"names": ["a", "b"], "formats": ["i1", "<i8"], "offsets": [0, 8], "itemsize": 24}]
 )
@@ -715,14 +705,12 @@ def test_void_and_padded_dtypes_come_back(dtype: Any, path: Path) -> None:  # no
     assert (b.dtype, b[:].tobytes()) == (plain.dtype, plain.tobytes())
 
 
-@has_arrays
 def test_fields_of_a_temporary_array_work() -> None:
     fields = superchunk.asarray(np.ones(3, dtype=[("x", "i4"), ("y", "f8")])).fields
     gc.collect()
     assert fields["x"][:].tolist() == [1, 1, 1]
 
 
-@has_arrays
 def test_an_array_opened_with_w_stays_and_is_writable(path: Path) -> None:
     superchunk.asarray(np.arange(10), urlpath=path).schunk.close()
     a: Any = superchunk.open(path, "w")

@@ -199,10 +199,7 @@ def test_an_error_under_the_lock_lets_others_go_on(tmp_path: Path) -> None:
 
 # Arrays.
 
-has_arrays = pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
 
-
-@has_arrays
 def test_an_array_on_the_disk_is_pickled_as_its_path_and_its_view_as_well(tmp_path: Path) -> None:
     path = tmp_path / "a.b2nd"
     plain = np.arange(24).reshape(4, 6)
@@ -218,7 +215,6 @@ def test_an_array_on_the_disk_is_pickled_as_its_path_and_its_view_as_well(tmp_pa
         pickle.dumps(superchunk.zeros(3))
 
 
-@has_arrays
 def test_copies_of_arrays_are_apart() -> None:
     a = superchunk.asarray(np.arange(10))
     for twin in (copy.copy(a), copy.deepcopy(a)):
@@ -226,7 +222,6 @@ def test_copies_of_arrays_are_apart() -> None:
         assert (a[:2].tolist(), twin[:2].tolist()) == ([0, 1], [5, 1])
 
 
-@has_arrays
 def test_the_lock_of_an_array_and_of_its_schunk_nest(tmp_path: Path) -> None:
     a = superchunk.asarray(np.arange(10), urlpath=tmp_path / "a.b2nd", locking=True)
     with a.holding_lock() as same, a.schunk.holding_lock(), a.holding_lock():
@@ -239,7 +234,6 @@ def test_the_lock_of_an_array_and_of_its_schunk_nest(tmp_path: Path) -> None:
         b[0] = 1
 
 
-@has_arrays
 def test_containers_in_metadata_come_back_as_what_they_are() -> None:
     outer = SChunk(contiguous=True)
     outer.vlmeta["array"] = superchunk.asarray(np.arange(6).reshape(2, 3))

@@ -67,7 +67,6 @@ LEFT_OUT = {
 }  # fmt: skip
 """Parameters that are no part of the storage API."""
 RENAMED = {"get_clib": {"bytesobj": "chunk"}}
-has_arrays = pytest.mark.skipif(not hasattr(superchunk, "ndarray_from_cframe"), reason="without arrays")
 
 
 @pytest.mark.parametrize("name", [name for names in MODULE.values() for name in names.split()])
@@ -77,7 +76,6 @@ def test_the_package_has_the_name_and_the_other_one_too(name: str) -> None:
     assert hasattr(blosc2, name)
 
 
-@has_arrays
 @pytest.mark.parametrize("name", ARRAY_MODULE.split())
 def test_the_package_has_the_name_of_arrays(name: str) -> None:
     assert hasattr(superchunk, name)
@@ -91,7 +89,7 @@ def test_the_package_has_the_name_of_arrays(name: str) -> None:
         pytest.param(superchunk.SChunk, SCHUNK, id="SChunk"),
         pytest.param(superchunk.VlMeta, VLMETA, id="vlmeta"),
         pytest.param(superchunk.Meta, META, id="meta"),
-        pytest.param(getattr(superchunk, "NDArray", None), NDARRAY, id="NDArray", marks=has_arrays),
+        pytest.param(superchunk.NDArray, NDARRAY, id="NDArray"),
     ],
 )
 def test_classes_have_all_members_and_documents_for_them(ours: Any, names: str) -> None:  # noqa: ANN401
@@ -106,16 +104,14 @@ def known_calls() -> list[Any]:
     for name in " ".join([*MODULE.values(), ARRAY_MODULE]).split():
         ours, theirs = getattr(superchunk, name, None), getattr(blosc2, name)
         if callable(theirs) and not (isinstance(theirs, type) and issubclass(theirs, (enum.Enum, Exception))):
-            marks = has_arrays if name in ARRAY_MODULE.split() else ()
-            pairs.append(pytest.param(name, ours, theirs, id=name, marks=marks))
+            pairs.append(pytest.param(name, ours, theirs, id=name))
     for cls, names in (("SChunk", SCHUNK), ("NDArray", NDARRAY)):
         theirs_cls = getattr(blosc2, cls)
         for name in names.split():
             theirs = getattr(theirs_cls, name) if hasattr(theirs_cls, name) else None
             if not name.startswith("__") and callable(theirs):
                 ours = getattr(getattr(superchunk, cls, None), name, None)
-                marks = has_arrays if cls == "NDArray" else ()
-                pairs.append(pytest.param(name, ours, theirs, id=f"{cls}.{name}", marks=marks))
+                pairs.append(pytest.param(name, ours, theirs, id=f"{cls}.{name}"))
     return pairs
 
 
@@ -262,7 +258,6 @@ def test_chunks_of_slices_that_are_empty_or_wrong() -> None:
     assert superchunk.get_slice_nchunks(varied, 8).tolist() == [2]
 
 
-@has_arrays
 @pytest.mark.parametrize(
     "key",
     [
@@ -277,7 +272,6 @@ def test_chunks_of_a_slice_of_an_array_are_those_of_the_reference(key: Any) -> N
     assert superchunk.get_slice_nchunks(ours, key).tolist() == blosc2.get_slice_nchunks(theirs, key).tolist()
 
 
-@has_arrays
 def test_chunks_of_wrong_slices_of_an_array() -> None:
     a = superchunk.asarray(np.zeros((24, 35)), chunks=(5, 10), blocks=(2, 5))
     for wrong in (24, (0, 0, 0), (..., ...), slice(0, 20, 2)):
