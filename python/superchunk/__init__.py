@@ -15,18 +15,15 @@ b'5678901'
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
-from superchunk._chunkmap import MapCell, chunk_map
 from superchunk._cpu import print_versions
 from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
-from superchunk._repair import RepairedChunk, RepairReport, repair
-from superchunk._report import ChunkReport, PartReport, VerifyReport
 from superchunk._staged import StagedChunk, stage_chunk
 from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
-from superchunk._verify import verify
 from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
 from superchunk.arrays.calls import ChunkInfoNDArray
 from superchunk.arrays.converting import array, asarray, astype, copy
@@ -48,13 +45,6 @@ from superchunk.arrays.fields import NDField
 from superchunk.arrays.functions import reshape, save, take, take_along_axis
 from superchunk.arrays.joining import concat, concatenate, stack
 from superchunk.arrays.ndarray import NDArray, OIndex
-from superchunk.arrays.partition_report import (
-    PartitionReport,
-    are_partitions_aligned,
-    are_partitions_behaved,
-    compute_chunks_blocks,
-    explain_partition,
-)
 from superchunk.arrays.pieces import from_pieces
 from superchunk.arrays.ranges import arange, eye, linspace
 from superchunk.arrays.touched import get_slice_nchunks
@@ -97,17 +87,6 @@ from superchunk.exceptions import (
     UnsupportedError,
 )
 from superchunk.meta import Meta, VlMeta
-from superchunk.packed.frames import (
-    load_array,
-    load_tensor,
-    pack_array2,
-    pack_tensor,
-    save_array,
-    save_tensor,
-    unpack_array2,
-    unpack_tensor,
-)
-from superchunk.packed.pickles import pack, pack_array, unpack, unpack_array
 from superchunk.params import (
     DEFINED_CODECS_STOP,
     EXTENDED_HEADER_LENGTH,
@@ -137,11 +116,64 @@ from superchunk.params import (
 from superchunk.schunk import ChunkInfo, SChunk
 
 if TYPE_CHECKING:
+    from superchunk._chunkmap import MapCell, chunk_map
+    from superchunk._repair import RepairedChunk, RepairReport, repair
+    from superchunk._report import ChunkReport, PartReport, VerifyReport
+    from superchunk._verify import verify
+    from superchunk.arrays.partition_report import (
+        PartitionReport,
+        are_partitions_aligned,
+        are_partitions_behaved,
+        compute_chunks_blocks,
+        explain_partition,
+    )
+    from superchunk.packed.frames import (
+        load_array,
+        load_tensor,
+        pack_array2,
+        pack_tensor,
+        save_array,
+        save_tensor,
+        unpack_array2,
+        unpack_tensor,
+    )
+    from superchunk.packed.pickles import pack, pack_array, unpack, unpack_array
+
     nthreads: int
     cpu_info: dict[str, int]
 
 IS_WASM: Final = sys.platform == "emscripten"
 """Whether this is WebAssembly."""
+
+_LATER: Final = {
+    "ChunkReport": "superchunk._report",
+    "MapCell": "superchunk._chunkmap",
+    "PartReport": "superchunk._report",
+    "PartitionReport": "superchunk.arrays.partition_report",
+    "RepairReport": "superchunk._repair",
+    "RepairedChunk": "superchunk._repair",
+    "VerifyReport": "superchunk._report",
+    "are_partitions_aligned": "superchunk.arrays.partition_report",
+    "are_partitions_behaved": "superchunk.arrays.partition_report",
+    "chunk_map": "superchunk._chunkmap",
+    "compute_chunks_blocks": "superchunk.arrays.partition_report",
+    "explain_partition": "superchunk.arrays.partition_report",
+    "load_array": "superchunk.packed.frames",
+    "load_tensor": "superchunk.packed.frames",
+    "pack": "superchunk.packed.pickles",
+    "pack_array": "superchunk.packed.pickles",
+    "pack_array2": "superchunk.packed.frames",
+    "pack_tensor": "superchunk.packed.frames",
+    "repair": "superchunk._repair",
+    "save_array": "superchunk.packed.frames",
+    "save_tensor": "superchunk.packed.frames",
+    "unpack": "superchunk.packed.pickles",
+    "unpack_array": "superchunk.packed.pickles",
+    "unpack_array2": "superchunk.packed.frames",
+    "unpack_tensor": "superchunk.packed.frames",
+    "verify": "superchunk._verify",
+}
+"""What not every program needs, and where it is: loaded when it is asked for, so that importing is quick."""
 
 __all__ = [
     "DEFINED_CODECS_STOP",
@@ -290,10 +322,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (as Python asks for)
-    """Return what changes (`nthreads`) or is asked for rarely (`cpu_info`)."""
+    """Return what changes (`nthreads`), and what is made or loaded only when it is asked for."""
+    if name in _LATER:
+        value = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return value
     if name == "nthreads":
         return default_nthreads()
     if name == "cpu_info":
         return get_cpu_info()
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -5,7 +5,6 @@ Parameters can be assigned, for what is written or read from then on.
 
 from __future__ import annotations
 
-from superchunk._card import schunk_card
 from superchunk._encoding import settings_of
 from superchunk._info import InfoReport, ratio, size
 from superchunk._life import LifeCalls
@@ -185,6 +184,8 @@ class FactCalls(LifeCalls):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: sizes, codec, and how well the chunks are compressed."""
+        from superchunk._card import schunk_card  # noqa: PLC0415  (only notebooks draw it)
+
         return schunk_card(self)  # type: ignore[arg-type]  # SChunk is the only subclass made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +89,8 @@ class InfoReport:
 
     def _repr_html_(self) -> str:
         """Return a table of two columns."""
+        import html  # noqa: PLC0415  (only notebooks ask for it)
+
         rows = "".join(
             f'<tr><th style="text-align: left">{html.escape(name)}</th>'
             f'<td style="text-align: left">{html.escape(str(value))}</td></tr>'

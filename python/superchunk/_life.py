@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from superchunk._pickling import reduced
 from superchunk._staged import StagedCalls
-from superchunk._verify import verify
 from superchunk.storage.cframe import write_cframe
 from superchunk.storage.frames import FrameStore
 
@@ -173,6 +172,8 @@ class LifeCalls(StagedCalls):
             The file cannot be read, or not be written.
 
         """
+        from superchunk._verify import verify  # noqa: PLC0415  (seldom asked for, and much to load)
+
         store = self._handle.fresh()
         if not isinstance(store, FrameStore) or store.path is None:
             return verify(self.to_cframe(), decode=decode, nthreads=nthreads, progress=progress)

@@ -20,7 +20,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from superchunk.exceptions import ArgumentError
 
@@ -396,6 +395,8 @@ def local_path(urlpath: object) -> str | None:
         path = os.fsdecode(path)
     if "://" not in path:
         return str(path)
+    from urllib.parse import unquote, urlsplit  # noqa: PLC0415  (few paths are URLs)
+
     parts = urlsplit(path)
     if parts.scheme != "file":
         msg = f"urlpath: {path!r} is a URL of scheme {parts.scheme!r}; only local paths and file:// are supported"

@@ -13,7 +13,6 @@ import numpy as np
 
 from superchunk._info import InfoReport, ratio, size
 from superchunk.arrays.base import ArrayBase
-from superchunk.arrays.card import array_card
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
 from superchunk.arrays.steady import changing
@@ -305,6 +304,8 @@ class ArrayCalls(SharedArray):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
+        from superchunk.arrays.card import array_card  # noqa: PLC0415  (only notebooks draw it)
+
         return array_card(self)
 
     def __repr__(self) -> str:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -83,17 +82,17 @@ def chunk_id(path: str) -> int:
 
 def staging_name(ident: int) -> str:
     """Return a name for that file while it is being written."""
-    return f".{chunk_name(ident)}.{secrets.token_hex(6)}.new"
+    return f".{chunk_name(ident)}.{os.urandom(6).hex()}.new"
 
 
 def pin_name() -> str:
     """Return a name for an index file that a snapshot goes by."""
-    return f".pinned-{secrets.token_hex(6)}.b2frame"
+    return f".pinned-{os.urandom(6).hex()}.b2frame"
 
 
 def aside_in(folder: str) -> str:
     """Return the path of a new index file while it is being written."""
-    return joined(folder, f".{INDEX_NAME}.{secrets.token_hex(6)}.new")
+    return joined(folder, f".{INDEX_NAME}.{os.urandom(6).hex()}.new")
 
 
 def belongs(name: str) -> bool:

@@ -8,7 +8,7 @@ Source: docs/format/cframe.md, "Frames elsewhere".
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, cast
@@ -142,7 +142,7 @@ class MemoryStore(TableView):
         owner: object,
     ) -> None:
         table.blobs, table.meta, table.base_place = [], meta, place
-        table.own = 2**61 + secrets.randbits(60)
+        table.own = 2**61 + int.from_bytes(os.urandom(7), "little")
         self._table: _MemoryTable | None = table
         self._lock = threading.RLock()
         self._owner = owner

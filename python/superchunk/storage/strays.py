@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import time
 from contextlib import suppress
 from typing import Final
@@ -36,7 +35,7 @@ _MAX_BASE: Final = 200
 def aside_of(path: str) -> str:
     """Return a name in the directory of `path` for a file that will replace it."""
     folder, base = os.path.split(path)
-    return os.path.join(folder, f".{base[:_MAX_BASE]}.{secrets.token_hex(6)}.new")  # noqa: PTH118 - a str all the way
+    return os.path.join(folder, f".{base[:_MAX_BASE]}.{os.urandom(6).hex()}.new")  # noqa: PTH118 - a str all the way
 
 
 def remove_strays(path: str) -> None:
