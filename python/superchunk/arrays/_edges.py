@@ -87,5 +87,5 @@ def _fit(size: int, wanted: float, care: float) -> int:
 def _cost(size: int, edge: int, wanted: float, care: float) -> tuple[float, int]:
     """Return how bad an edge is; powers of two are better than others, and a cut is better than none."""
     padded = -(-size // edge) * edge / size - 1
-    odd = (0.0 if edge & (edge - 1) == 0 else 0.4) + (0.5 if edge == size and care < _MUCH_CARE else 0.0)
+    odd = (0.0 if edge & (edge - 1) == 0 else 0.3) + (0.5 if edge == size and care < _MUCH_CARE else 0.0)
     return (care * padded + abs(log2(edge / wanted)) + odd, -edge)
