@@ -48,7 +48,7 @@ impl Decoder {
 
     /// Decodes the first `dst.len()` bytes of a stream whose full length is `full` bytes.
     ///
-    /// LZ4 and BloscLZ stop when they have them, so damage further on goes unnoticed. The others
+    /// LZ4 and BloscLZ stop when they have them, so damage further on goes unnoticed. The others, and damaged LZ4,
     /// decode the whole stream into `scratch`, whose length grows to `full` if it is smaller and is
     /// never cut. Streams with a dictionary need [`Decoder::decode`].
     ///
@@ -74,7 +74,7 @@ impl Decoder {
         }
         match format {
             CodecFormat::BloscLz => blosclz::decode_prefix(src, dst, full),
-            CodecFormat::Lz4 => lz4::decode_prefix(src, dst),
+            CodecFormat::Lz4 if lz4::has_plain_prefix(src, dst.len()) => lz4::decode_prefix(src, dst),
             _ => {
                 if scratch.len() < full {
                     scratch.try_reserve_exact(full - scratch.len()).map_err(|_| "out of memory")?;

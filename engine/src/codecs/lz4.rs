@@ -356,7 +356,53 @@ pub(super) fn decode(src: &[u8], dst: &mut [u8], history: &[u8]) -> Verdict {
     if result == capacity { Ok(()) } else { Err(DAMAGED) }
 }
 
-/// Decodes the first `dst.len()` bytes of a block and stops there.
+/// Whether the first `wanted` bytes of a block can be decoded alone.
+///
+/// A distance of 0 breaks the format. The library takes it for a run of zeros, but where it has been told to stop it
+/// leaves the bytes as they were. A block that ends too early can not either.
+pub(super) fn has_plain_prefix(src: &[u8], wanted: usize) -> bool {
+    let mut src = src.iter();
+    let length = |src: &mut std::slice::Iter<'_, u8>, nibble: u8| {
+        let mut length = usize::from(nibble);
+        if nibble == 15 {
+            loop {
+                let more = *src.next()?;
+                length += usize::from(more);
+                if more < 255 {
+                    break;
+                }
+            }
+        }
+        Some(length)
+    };
+    let mut done = 0;
+    let mut sequence = || {
+        let token = *src.next()?;
+        let literals = length(&mut src, token >> 4)?;
+        done += literals;
+        if done >= wanted {
+            return Some(true);
+        }
+        if literals > 0 {
+            src.nth(literals - 1)?;
+        }
+        let distance = u16::from_le_bytes([*src.next()?, *src.next()?]);
+        if distance == 0 {
+            return None;
+        }
+        done += length(&mut src, token & 15)? + 4;
+        Some(done >= wanted)
+    };
+    loop {
+        match sequence() {
+            Some(true) => return true,
+            Some(false) => {}
+            None => return false,
+        }
+    }
+}
+
+/// Decodes the first `dst.len()` bytes of a block that has [a plain prefix](has_plain_prefix), and stops there.
 #[expect(unsafe_code, reason = "a call of the library")]
 pub(super) fn decode_prefix(src: &[u8], dst: &mut [u8]) -> Verdict {
     let (nbytes, capacity) = exact(src, dst)?;

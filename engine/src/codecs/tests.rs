@@ -305,6 +305,20 @@ fn codecs() -> impl Strategy<Value = Codec> {
     prop::sample::select(&Codec::ALL[..])
 }
 
+#[test]
+fn a_prefix_of_lz4_with_a_distance_of_zero_is_the_start_of_the_whole() {
+    // One literal, 219 bytes from 0 bytes back, 5 literals.
+    let stream = [0x1F, 65, 0, 0, 200, 0x50, 1, 2, 3, 4, 5];
+    let mut decoder = Decoder::new();
+    let mut whole = vec![0xEE; 225];
+    assert_eq!(decoder.decode(CodecFormat::Lz4, &stream, &mut whole, None), Ok(()));
+    for n in 0..=225 {
+        let (mut dst, mut scratch) = (vec![0xC7; n], vec![0xC7; 225]);
+        assert_eq!(decoder.decode_prefix(CodecFormat::Lz4, &stream, &mut dst, 225, &mut scratch), Ok(()));
+        assert_eq!(dst, whole[..n], "{n} bytes");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
