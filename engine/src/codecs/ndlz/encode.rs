@@ -38,7 +38,8 @@ impl Seen {
     fn find(&self, out: &[u8], at: usize, wanted: &[u8]) -> Option<u16> {
         let from = self.table[self.slot(wanted)] as usize;
         let near = from > 0 && at - from <= FARTHEST;
-        let same = near && out.get(from..from + wanted.len()) == Some(wanted);
+        // What stands there now: where two hashes meet, it may be shorter, and bytes behind it not be written yet.
+        let same = near && out[..at].get(from..from + wanted.len()) == Some(wanted);
         if same { u16::try_from(at - from).ok() } else { None }
     }
 

@@ -138,6 +138,15 @@ fn repeated_rows_are_found() {
     }
 }
 
+#[test]
+fn bytes_that_are_not_written_yet_are_no_repetition() {
+    let content: Vec<u8> =
+        [82, 82, 82, 3, 4, 4, 0, 1, 0, 0, 0, 0, 0, 0, 2, 3, 0].into_iter().cycle().take(19 * 19).collect();
+    let mut stream = vec![0; 2 * content.len() + 64];
+    let length = encode(plan(19, 19, 4), &content, &mut stream).unwrap();
+    assert_eq!(decoded(4, &stream[..length], 19 * 19), Ok(content));
+}
+
 fn arrays() -> impl Strategy<Value = (usize, usize, u8, Vec<u8>)> {
     (1..40_usize, 1..40_usize, prop_oneof![Just(4_u8), Just(8)], 1..5_u8).prop_flat_map(|(rows, cols, side, values)| {
         (Just(rows), Just(cols), Just(side), prop::collection::vec(0..values, rows * cols))
