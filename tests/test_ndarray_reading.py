@@ -71,8 +71,6 @@ def test_views_read_as_those_of_numpy(seed: int) -> None:
 
 def arrays_of(entry: corpus.Entry) -> NDArray:
     """Return the array of an entry of the corpus."""
-    if entry.optional:
-        pytest.skip("needs a plugin")
     opened = superchunk.open(entry.path)
     assert isinstance(opened, NDArray)
     return opened

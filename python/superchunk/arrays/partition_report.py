@@ -193,7 +193,7 @@ def compute_chunks_blocks(
     Examples
     --------
     >>> compute_chunks_blocks((1080, 1920, 3))
-    ((544, 1920, 3), (32, 640, 3))
+    ((270, 1920, 3), (27, 960, 3))
 
     """
     cparams = kwargs.pop("cparams", None)
