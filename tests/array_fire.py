@@ -14,7 +14,6 @@ import json
 import os
 import random
 import select
-import subprocess
 import sys
 import time
 import traceback
@@ -173,27 +172,6 @@ class Reader:
         expected = items[0, 0] + np.arange(len(items))[:, None] * 1000 + np.arange(items.shape[1]) * 2
         assert (items == expected).all(), "torn rows"
         assert items[0, 0] % 1000 == 0
-
-
-class Process:
-    """A reader of its own."""
-
-    def __init__(self, *told: object) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, *map(str, told)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        self._process.stdout.readline()  # it is ready
-
-    def stop(self) -> tuple[Counter[str], str]:
-        """Let it end; return what it counted, and what it complained of."""
-        out, err = self._process.communicate()
-        assert out, err
-        return Counter(json.loads(out)), err
 
 
 def _work(seed: int, path: str, acks: int) -> None:

@@ -243,9 +243,9 @@ class Opener:
 class Process:
     """A writer or a reader of its own."""
 
-    def __init__(self, *told: object) -> None:
+    def __init__(self, *told: object, script: str = __file__) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__, *map(str, told)],
+            [sys.executable, script, *map(str, told)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

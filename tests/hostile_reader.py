@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from peak_memory import peak_bytes
+
 import superchunk
 from superchunk import _engine
 
@@ -117,17 +119,12 @@ def read_frame(path: Path) -> str | None:
     return seen[0]
 
 
-def peak() -> int:
-    """Return the most memory that the process had so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def main() -> None:
     """Read what the command line names."""
     kind, path = sys.argv[1], Path(sys.argv[2])
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + MEMORY, in_use + MEMORY))
-    before, started = peak(), time.monotonic()
+    before, started = peak_bytes(), time.monotonic()
     report: dict[str, object] = {"outcome": "decoded", "sha256": None}
     try:
         report["sha256"] = read_chunk(path) if kind == "chunk" else read_frame(path)
@@ -135,7 +132,7 @@ def main() -> None:
         report["outcome"] = "raised"
         report["error"] = [each.__name__ for each in type(error).__mro__]
         report["message"] = str(error)
-    report["grown"] = peak() - before
+    report["grown"] = peak_bytes() - before
     report["seconds"] = time.monotonic() - started
     print(json.dumps(report))  # noqa: T201 - the answer
 

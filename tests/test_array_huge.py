@@ -8,13 +8,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from peak_memory import PEAK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MB = 2**20
-HEAD = """
-import json, resource, sys, time
+HEAD = f"""
+{PEAK}
+import json, sys, time
 import numpy as np
 import superchunk
 
@@ -22,12 +24,7 @@ path = sys.argv[1]
 start = time.process_time()
 
 def report(**found):
-    try:
-        with open("/proc/self/status") as status:  # of this program alone; what getrusage says begins with the parent's
-            peak = 1024 * next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    except FileNotFoundError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"peak": peak, "seconds": time.process_time() - start, **found}))
+    print(json.dumps({{"peak": peak_bytes(), "seconds": time.process_time() - start, **found}}))
 """
 GROW = """
 with superchunk.zeros({first}, dtype="f8", chunks={chunks}, urlpath=path, contiguous={contiguous}) as a:

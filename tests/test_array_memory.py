@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from peak_memory import PEAK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,16 +18,14 @@ ALLOWED = 2**26
 """A quarter of the array: far from all of it, and enough for some chunks."""
 
 SCRIPT = """
-import resource, sys
+import sys
 import numpy as np
 import superchunk
 
 superchunk.asarray(np.arange(2**20), chunks=2**17)  # threads and scratch are there
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-before = peak()
+before = peak_bytes()
 {make}
-print(peak() - before, a.nbytes)
+print(peak_bytes() - before, a.nbytes)
 """
 
 MAKERS = {
@@ -59,7 +58,7 @@ MAKERS = {
 def grown(make: str, tmp_path: Path) -> tuple[int, int]:
     """Return by how many bytes a process grew, and the bytes of the array that it made."""
     head = f"npy, path = {str(tmp_path / 'a.npy')!r}, {str(tmp_path / 'a.b2nd')!r}\n"
-    script = SCRIPT.format(make=head + make)
+    script = PEAK + SCRIPT.format(make=head + make)
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     grew, nbytes = done.stdout.split()
     return int(grew), int(nbytes)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import array_fire
 import numpy as np
 import pytest
-from array_fire import Process, State, change, changes, create, items_of, opened, state_of
+from array_fire import State, change, changes, create, items_of, opened, state_of
+from fire import Process
 
 import superchunk
 
@@ -35,7 +36,7 @@ LONGEST = 0.03
 def test_readers_beside_a_writer_see_whole_shapes_only(tmp_path: Path, *, contiguous: bool) -> None:
     path = str(tmp_path / "data.b2nd")
     array = create(path, contiguous=contiguous, sync="never")
-    readers = [Process("read", path, how) for how in ("following", "anew", "pinned")]
+    readers = [Process("read", path, how, script=array_fire.__file__) for how in ("following", "anew", "pinned")]
     for kind, state in islice(changes(state_of(array[()]), random.Random(5)), ROUNDS):
         change(array, kind, state)
         assert array.shape == state[:2]

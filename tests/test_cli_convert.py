@@ -11,6 +11,7 @@ import corpus
 import numpy as np
 import pytest
 from cli_runner import COMMAND, fail, run, succeed
+from peak_memory import PEAK
 from test_golden import GOLDEN, entries, sha256
 
 import superchunk
@@ -27,12 +28,12 @@ OF_AN_EMPTY_FRAME = 300
 LEAST_SIZE = 300_000_000
 MOST_GROWTH = 60 * 2**20
 MEASURE = """
-import resource, sys
+import sys
 from superchunk.cli import main
 import superchunk.cli.app
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_bytes()
 code = main(sys.argv[1:])
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print(peak_bytes() - before)
 sys.exit(code)
 """
 both_kinds = pytest.mark.parametrize("contiguous", [True, False], ids=["from-a-file", "from-a-directory"])
@@ -368,7 +369,7 @@ def test_memory_stays_bounded(tmp_path: Path, *, contiguous: bool) -> None:
             noise[0] = n
             s.append_data(noise)
         assert s.cbytes > LEAST_SIZE
-    line = [sys.executable, "-c", MEASURE, "convert", str(source), str(tmp_path / "new")]
+    line = [sys.executable, "-c", PEAK + MEASURE, "convert", str(source), str(tmp_path / "new")]
     done = subprocess.run(line, capture_output=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, b"")
     assert int(done.stdout.splitlines()[-1]) < MOST_GROWTH

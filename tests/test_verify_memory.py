@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from peak_memory import PEAK
 
 import superchunk
 from superchunk._pieces import Piece, Pieces
@@ -19,20 +20,17 @@ if TYPE_CHECKING:
 pytest.importorskip("resource", reason="it tells how much memory a process had")
 
 MEASURE = """
-import resource, sys
+import sys
 import superchunk
-
-def used():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 with superchunk.open(sys.argv[3]) as small:
     small.verify(nthreads=2)
-before = used()
+before = peak_bytes()
 if sys.argv[1] == "verify":
     report = superchunk.verify(sys.argv[2], nthreads=2)
 else:
     report = superchunk.repair(sys.argv[2], sys.argv[2] + ".out")
-print(report.nchunks, report.status, used() - before)
+print(report.nchunks, report.status, peak_bytes() - before)
 """
 
 
@@ -48,7 +46,7 @@ def make(path: Path, nchunks: int) -> None:
 def measured(tmp_path: Path, what: str, path: Path) -> tuple[int, str, int]:
     small = tmp_path / "small.b2frame"
     make(small, 100)
-    command = [sys.executable, "-c", MEASURE, what, str(path), str(small)]
+    command = [sys.executable, "-c", PEAK + MEASURE, what, str(path), str(small)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     nchunks, *status, used = run.stdout.split()
     return int(nchunks), " ".join(status), int(used)
