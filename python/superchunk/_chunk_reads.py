@@ -22,13 +22,14 @@ from superchunk import _engine
 from superchunk._blockfuncs import read_filtered
 from superchunk._buffers import writable_view
 from superchunk._checking import check_source
+from superchunk._encoding import cparams_of
 from superchunk._handle import of_one_state
 from superchunk._plan import chunk_start
 from superchunk._shaped import read_shaped
 from superchunk._user import hooks_for
 from superchunk._writing import Encoder
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError
-from superchunk.params import SpecialValue
+from superchunk.params import SpecialValue, default_nthreads
 from superchunk.storage.folder import chunk_id
 from superchunk.storage.sources import read_range
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParams, DParams
     from superchunk.schunk import SChunk
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.base import ChunkStore, FrameSettings
 
 __all__ = ["ChunkInfo", "ChunkReads", "chunk_bytes"]
 
@@ -69,8 +70,8 @@ class ChunkReads:
 
     __slots__ = (
         "__weakref__",
+        "_coder",
         "_dparams",
-        "_encoder",
         "_handle",
         "_meta",
         "_nthreads",
@@ -81,7 +82,8 @@ class ChunkReads:
     )
 
     _handle: Handle
-    _encoder: Encoder
+    _coder: Encoder | tuple[FrameSettings, int]
+    """How it compresses, or what that is to be made from: what a frame records, and the number of threads."""
     _dparams: DParams
     _nthreads: int
     _postfilter: BlockFunction | None
@@ -90,17 +92,30 @@ class ChunkReads:
     _meta: Meta | None
     _vlmeta: VlMeta | None
 
-    def _attach(self, handle: Handle, cparams: CParams, dparams: DParams) -> None:
-        """Take the store of `handle`, and how to compress and decompress."""
+    def _attach(self, handle: Handle, cparams: CParams | None, dparams: DParams) -> None:
+        """Take the store of `handle`, how to compress (None: as it records), and how to decompress."""
         self._handle = handle
         self._user = weakref.ref(self)  # type: ignore[arg-type]  # SChunk is the only subclass made
-        self._typesize = cparams.typesize
-        self._encoder = Encoder(cparams, self._user)
+        if cparams is None:
+            settings = handle.opened().settings
+            self._typesize = settings.typesize
+            self._coder = (settings, default_nthreads())
+        else:
+            self._typesize = cparams.typesize
+            self._coder = Encoder(cparams, self._user)
         self._dparams = dparams
         self._nthreads = dparams.nthreads
         self._postfilter = None
         self._meta = None
         self._vlmeta = None
+
+    @property
+    def _encoder(self) -> Encoder:
+        """How this handle compresses; who only reads does without."""
+        coder = self._coder
+        if isinstance(coder, tuple):
+            coder = self._coder = Encoder(cparams_of(*coder), self._user)
+        return coder
 
     def _checked_nchunk(self, store: ChunkStore, nchunk: int) -> int:
         number = operator.index(nchunk)

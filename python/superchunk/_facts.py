@@ -127,7 +127,7 @@ class FactCalls(LifeCalls):
         if self._handle.mode != "r":
             store.settings = settings_of(cparams, self._nthreads)
             self._typesize = store.settings.typesize
-        self._encoder = encoder
+        self._coder = encoder
 
     @property
     def dparams(self) -> DParams:

@@ -8,7 +8,7 @@ Source: docs/format/cframe.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._buffers import byte_view
 from superchunk._handle import Handle
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from superchunk.params import CParams, CParamsDict, DParams, DParamsDict, SyncLevel
 
 __all__ = ["from_cframe", "load", "ndarray_from_cframe", "open", "schunk_from_cframe"]
+
+_USUAL: Final = (False, "r", None, None, False, "explicit", True, None)
+"""What needs no check: a path, and the defaults of mode, mmap mode and size, locking, sync, seal, compact_above."""
 
 
 def open(  # noqa: A001  (the name users know)
@@ -124,18 +127,20 @@ def open(  # noqa: A001  (the name users know)
     if verify not in (None, "read"):
         msg = f"verify: expected None or 'read', got {verify!r}"
         raise ValueError(msg)
-    check_storage(
-        Storage(
-            urlpath=urlpath,
-            mode=mode,
-            mmap_mode=mmap_mode,
-            initial_mapping_size=initial_mapping_size,
-            locking=locking,
-            sync=sync,
-            seal=seal,
-            compact_above=compact_above,
+    asked = (urlpath is None, mode, mmap_mode, initial_mapping_size, locking, sync, seal, compact_above)
+    if asked != _USUAL:
+        check_storage(
+            Storage(
+                urlpath=urlpath,
+                mode=mode,
+                mmap_mode=mmap_mode,
+                initial_mapping_size=initial_mapping_size,
+                locking=locking,
+                sync=sync,
+                seal=seal,
+                compact_above=compact_above,
+            )
         )
-    )
     decompress = as_dparams(dparams)
     handle = open_handle(
         urlpath,

@@ -6,7 +6,7 @@ the garbage collector would break.
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 from superchunk.exceptions import ClosedError, ReadOnlyError
@@ -45,7 +45,7 @@ def of_one_state(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate
         store = self._handle.store
         if store is None or not store.shifting:
             return method(self, *args, **kwargs)
-        return store.steadily(partial(method, self, *args, **kwargs))
+        return store.steadily(method, self, *args, **kwargs)
 
     return steadily
 

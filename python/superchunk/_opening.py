@@ -133,7 +133,8 @@ def exists(path: str) -> bool:
 
 def is_array(store: ChunkStore) -> bool:
     """Return whether the frame holds an n-dimensional array."""
-    return any(name in store.meta for name in _ARRAY_LAYERS)
+    meta = store.meta
+    return bool(meta) and any(name in meta for name in _ARRAY_LAYERS)
 
 
 def open_handle(
@@ -176,7 +177,7 @@ def open_handle(
     if offset < 0:
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
-    contiguous = not is_folder(_place(path))
+    contiguous = not _is_folder(path)
     if not contiguous and mmap_mode is not None:
         msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
         raise ArgumentError(msg)
@@ -207,6 +208,21 @@ def open_handle(
         snapshot=bool(how.get("snapshot")),
         recover=bool(how.get("recover")),
     )
+
+
+def _is_folder(path: str) -> bool:
+    """Return whether the frame of the name `path` is a directory.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+
+    """
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  (a str all the way)
+    except OSError:
+        return is_folder(_place(path))
 
 
 def _place(path: str) -> str:

@@ -33,15 +33,14 @@ def plan_read(store: ChunkStore, start: int, stop: int) -> list[Request]:
         Bytes of the decoded content, ``0 <= start < stop <= store.nbytes``.
 
     """
+    lone = store.lone(start, stop)
+    if lone is not None:
+        return [lone]
     chunksize = store.chunksize
     if chunksize:
         first = start // chunksize
         base = first * chunksize
         nbytes = store.nbytes
-        end = base + chunksize
-        if stop <= end:
-            size = chunksize if end <= nbytes else nbytes - base
-            return [(store.source(first), size, start - base, stop - base, 0)]
         last = (stop - 1) // chunksize
         requests: list[Request] = []
         for source in store.sources(first, last + 1):

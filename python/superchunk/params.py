@@ -568,10 +568,12 @@ def as_dparams(value: DParams | Mapping[str, Any] | None) -> DParams:
     """Return `value` as a `DParams`."""
     if isinstance(value, DParams):
         return value
-    if value is not None and not isinstance(value, Mapping):
+    if value is None:
+        return DParams()
+    if not isinstance(value, Mapping):
         msg = f"dparams: expected a DParams, a dict of its fields or None, got {type(value).__name__}"
         raise TypeError(msg)
-    return from_fields(DParams, value or {})
+    return from_fields(DParams, value)
 
 
 cparams_dflts: dict[str, Any] = asdict(CParams())

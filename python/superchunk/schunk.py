@@ -46,7 +46,6 @@ from superchunk.params import (
     Storage,
     as_cparams,
     as_dparams,
-    default_nthreads,
     from_fields,
 )
 from superchunk.storage.transfer import transfer
@@ -228,16 +227,13 @@ class SChunk(FactCalls):
 
     def _attach_opened(self, handle: Handle, cparams: CParams | Mapping[str, Any] | None, dparams: DParams) -> None:
         """Take an existing store, whose items stay as large as they are."""
-        store = handle.opened()
-        typesize = store.settings.typesize
-        recorded = cparams_of(store.settings, default_nthreads())
-        self._attach(handle, recorded, dparams)
-        self._typesize = typesize
+        self._attach(handle, None, dparams)
         if cparams is not None:
+            recorded = self._encoder.cparams
             wanted = with_typesize(as_cparams(cparams, recorded.typesize), recorded.typesize, recorded.blocksize)
             check_usable(wanted, dparams)
-            self._encoder = Encoder(wanted, self._user)
-            self._encoder.check()
+            self._coder = encoder = Encoder(wanted, self._user)
+            encoder.check()
 
     def _fill_opened(self, view: memoryview) -> None:
         """Put the data given to the constructor into an existing container, if that is empty."""

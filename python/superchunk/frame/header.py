@@ -35,8 +35,7 @@ Source: docs/format/cframe.md, "Header" and "Reading safely"; docs/format/legacy
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from superchunk.exceptions import (
     FormatError,
@@ -70,8 +69,7 @@ _MAX_INT64 = 2**63 - 1
 _BETA_MARKERS = (0x9B, 0x9C, 0x9D)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameHeader:
+class FrameHeader(NamedTuple):
     """What the fixed part says, checked as far as it can be by itself."""
 
     header_len: int

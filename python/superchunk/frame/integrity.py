@@ -64,6 +64,7 @@ _PENDING = 1
 _TAIL_LEN = 23
 # What C-Blosc2 may change in a header without touching the trailer, besides contents.
 _MASKED = ((0x19, 0x1A), (0x1B, 0x1D), (0x30, 0x39), (0x3F, 0x45), (0x46, 0x57))
+_FIXED_MASK = bytes(0 if any(start <= at < stop for start, stop in _MASKED) else 0xFF for at in range(0x57))
 
 
 def record_len(header_len: int) -> int:
@@ -143,9 +144,9 @@ def header_mask(header_len: int, layers: Mapping[str, tuple[int, int]]) -> bytes
         As for `masked_header`.
 
     """
-    mask = bytearray(b"\xff" * header_len)
-    for start, stop in (*_MASKED, *((at, at + length) for at, length in layers.values())):
-        mask[start:stop] = bytes(stop - start)
+    mask = bytearray(_FIXED_MASK.ljust(header_len, b"\xff"))
+    for at, length in layers.values():
+        mask[at : at + length] = bytes(length)
     return bytes(mask)
 
 

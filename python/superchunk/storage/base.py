@@ -10,17 +10,18 @@ Source: docs/format/cframe.md, "Fields" and "Variable chunk sizes".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from superchunk._engine import Source
+    from superchunk._engine import Request, Source
     from superchunk.frame.index import Index
 
 __all__ = ["ChunkStore", "FrameSettings", "Snapshot"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _MAX_INT32 = 2**31 - 1
@@ -172,8 +173,8 @@ class ChunkStore(Protocol):
         """Whether chunks may go while they are read; then `steadily` must be used."""
         ...
 
-    def steadily(self, ask: Callable[[], T]) -> T:
-        """Return what `ask`, which reads chunks, returns for one state of the store."""
+    def steadily(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `ask`, which reads chunks, returns for these arguments and one state of the store."""
         ...
 
     def steady(self) -> AbstractContextManager[None]:
@@ -211,6 +212,10 @@ class ChunkStore(Protocol):
 
     def source(self, nchunk: int) -> Source:
         """Return where chunk `nchunk` is; a chunk without stored bytes is made."""
+        ...
+
+    def lone(self, start: int, stop: int) -> Request | None:
+        """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
         ...
 
     def sources(self, start: int, stop: int) -> list[Source]:

@@ -227,7 +227,6 @@ class CommittedFrame(MutableChunkTable):
         self._vlblocks = None if header.nbytes else header.vlblocks
         self._raw_header = loaded.raw_header
         self._layers = loaded.layers
-        self._mask = header_mask(len(loaded.raw_header), loaded.layers)
         self._meta: dict[str, bytes] | None = None
         self._index_len, self._index_of = loaded.index_len, len(loaded.index)
         self._trailer_len = loaded.trailer_len
@@ -479,7 +478,8 @@ class CommittedFrame(MutableChunkTable):
         plain = self._plain_trailer()
         if not self.sealing:
             return plain
-        return _engine.proven_trailer(plain, (header, settled, sealed_from, pending), self._mask, index_chunk)
+        mask = header_mask(len(self._raw_header), self._layers)
+        return _engine.proven_trailer(plain, (header, settled, sealed_from, pending), mask, index_chunk)
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0

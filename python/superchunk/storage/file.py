@@ -267,7 +267,7 @@ class FileBytes:
     Every method raises `StorageError` when the system refuses.
     """
 
-    __slots__ = ("path", "read_fd", "told_as", "write_fd")
+    __slots__ = ("_identity", "path", "read_fd", "told_as", "write_fd")
 
     def __init__(self, path: str, read_fd: int, write_fd: int = -1) -> None:
         """Take over open descriptors; `write_fd` may equal `read_fd`, -1 is none."""
@@ -276,6 +276,7 @@ class FileBytes:
         """The name that errors use."""
         self.read_fd = read_fd
         self.write_fd = write_fd
+        self._identity: tuple[int, int] | None = None
 
     @classmethod
     def open(cls, path: str, *, follow: bool = True, within: FileBytes | None = None) -> Self:
@@ -309,8 +310,11 @@ class FileBytes:
             raise
         except OSError as error:
             raise storage_error(error, path) from error
-        if stat.S_ISREG(os.fstat(fd).st_mode):
-            return cls(path, fd)
+        status = os.fstat(fd)
+        if stat.S_ISREG(status.st_mode):
+            file = cls(path, fd)
+            file._identity = (status.st_dev, status.st_ino)
+            return file
         os.close(fd)
         raise StorageError(f"{path}: expected a regular file")
 
@@ -339,8 +343,10 @@ class FileBytes:
 
     def identity(self) -> tuple[int, int]:
         """Return device and inode."""
-        status = os.fstat(self.read_fd)
-        return status.st_dev, status.st_ino
+        if self._identity is None:
+            status = os.fstat(self.read_fd)
+            self._identity = (status.st_dev, status.st_ino)
+        return self._identity
 
     def enable_writing(self) -> None:
         """Open the file for writing too, if it is not yet."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.storage import registry
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StateHandle"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 # Before a call is made again, whose frame was changed meanwhile, seconds.
@@ -194,25 +195,25 @@ class StateHandle(TableView):
         self.change_tick += 1
         return True
 
-    def steadily(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` returns, of one committed state even where chunks may go while it reads.
+    def steadily(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `ask` returns for these arguments, of one committed state even where chunks may go meanwhile.
 
         It is asked again if the frame was changed meanwhile; if that keeps happening, with the
         state held as it is.
         """
         if not self.shifting:
-            return ask()
+            return ask(*args, **kwargs)
         if self._sidecar is not None:  # writers wait for readers, and then change chunks where they are
             with self._sidecar.shared() as changed:
                 self._open.refresh(force=changed)
-                return ask()
+                return ask(*args, **kwargs)
         for pause in _PAUSES:
             state = self._state
             if state is None or state.successor is not None:
                 state = self._open
             version = state.version
             try:
-                answer = ask()
+                answer = ask(*args, **kwargs)
             except SuperchunkError:
                 if self._state is state and not state.shaken(version):
                     raise
@@ -221,7 +222,7 @@ class StateHandle(TableView):
                     return answer
             time.sleep(pause)
         with self.steady():
-            return ask()
+            return ask(*args, **kwargs)
 
     @contextmanager
     def steady(self) -> Iterator[None]:

@@ -15,12 +15,13 @@ docs/format/integrity.md, "Frame fingerprint".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError, TruncatedError
-from superchunk.frame.header import FIXED_LEN, FrameHeader
+from superchunk.frame.header import FIXED_LEN, MIN_TRAILER_LEN, FrameHeader
 from superchunk.frame.index import Index, located
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk.frame.metalayers import read_metalayers
@@ -42,7 +43,7 @@ _KEEP_INDEX = 32 * 1024
 _CHECK_AT_ONCE = 2**20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Loaded:
     """What a frame says about itself, before any chunk is looked at."""
 
@@ -70,6 +71,7 @@ class Loaded:
     without data the trailer too, up to 1024 in all."""
 
 
+@lru_cache(maxsize=64)
 def settings_of(header: FrameHeader) -> FrameSettings:
     """Return the parameters for new chunks that `header` records."""
     return FrameSettings(
@@ -167,18 +169,19 @@ def parse_frame(
         record=record,
         probe=probe,
     )
-    return _judged(loaded)
+    loaded.sealed = _judged(loaded)
+    return loaded
 
 
-def _judged(loaded: Loaded) -> Loaded:
-    """Return `loaded` after comparing its fingerprint, if it has one and that is cheap."""
+def _judged(loaded: Loaded) -> bool | None:
+    """Return what `sealed` is to be, after comparing the fingerprint if there is one and that is cheap."""
     if loaded.trailer.fingerprint_type != FINGERPRINT_TYPE:
         _check_type(loaded)
-        return loaded
+        return False
     if loaded.index_len + loaded.trailer_len > _CHECK_AT_ONCE:
-        return replace(loaded, sealed=None)
+        return None
     check_fingerprint(loaded)
-    return replace(loaded, sealed=True)
+    return True
 
 
 def _check_type(loaded: Loaded) -> None:
@@ -188,6 +191,8 @@ def _check_type(loaded: Loaded) -> None:
     """
     header_len = loaded.header.header_len
     if loaded.record is None:
+        if loaded.trailer_len == MIN_TRAILER_LEN:
+            return
         spare = loaded.trailer_len - len(Trailer(vlmeta=loaded.trailer.vlmeta).to_bytes())
         if spare != record_len(header_len):
             return

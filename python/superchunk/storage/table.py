@@ -28,7 +28,7 @@ from superchunk.frame.index import special_kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from superchunk._engine import Source
+    from superchunk._engine import Request, Source
     from superchunk.frame.index import Index
     from superchunk.storage.base import FrameSettings
 
@@ -122,6 +122,17 @@ class ChunkTable:
             raise ChunkIndexError(nchunk, len(index))
         entry = index[nchunk]
         return self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
+
+    def lone(self, start: int, stop: int) -> Request | None:
+        """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
+        size = self.fixed_size
+        if size <= 0:
+            return None
+        nchunk, low = divmod(start, size)
+        high = low + stop - start
+        if high > size:
+            return None
+        return (self.source(nchunk), min(size, self.nbytes - nchunk * size), low, high, 0)
 
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from superchunk.storage.proven import check_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from superchunk._engine import Source
+    from superchunk._engine import Request, Source
     from superchunk.storage.table import ChunkTable
 
 __all__ = ["TableView"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -31,9 +32,9 @@ class TableView(ABC):
     shifting = False
     """Whether chunks may go while they are read; then `steadily` must be used."""
 
-    def steadily(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` returns."""
-        return ask()
+    def steadily(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `ask` returns when it is called with the other arguments."""
+        return ask(*args, **kwargs)
 
     @contextmanager
     def steady(self) -> Iterator[None]:
@@ -84,6 +85,10 @@ class TableView(ABC):
     def source(self, nchunk: int) -> Source:
         """Return where chunk `nchunk` is."""
         return self._open.source(nchunk)
+
+    def lone(self, start: int, stop: int) -> Request | None:
+        """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
+        return self._open.lone(start, stop)
 
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""
