@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
+use superchunk_engine::memory::prefer_large_pages;
 use superchunk_engine::source::{Place, Source};
 
 /// A C-contiguous buffer. PyO3's own does not take arrays of no dimensions.
@@ -252,6 +253,7 @@ pub(crate) fn fresh_bytes(
     // declares to count; a decoder may load bytes in words before it has written all of them, but keeps only those
     // that it has written.
     let content = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), capacity) };
+    prefer_large_pages(content);
     let filled = fill(content)?.min(capacity);
     if filled == capacity {
         return Ok(object.cast_into::<PyBytes>()?);

@@ -19,6 +19,7 @@ pub mod filters;
 pub mod fuzzing;
 pub mod header;
 pub mod lazy;
+pub mod memory;
 pub mod params;
 pub mod pool;
 pub mod read;

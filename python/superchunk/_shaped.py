@@ -131,6 +131,12 @@ def read_shaped(
         A chunk, or the layer, is damaged.
 
     """
+    if not ucodecs_registry and not ufilters_registry:
+        try:
+            return _engine.read(requests, out, nthreads=nthreads, itemsize=itemsize)
+        except UnsupportedError as error:
+            if not _goes_by_shape(error):
+                raise
     return with_shape(
         meta,
         owner,

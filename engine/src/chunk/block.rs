@@ -25,15 +25,20 @@ impl Chunk<'_> {
         if let Some(data) = self.bytes.get(start..cbytes) {
             return Ok((start as u64, data));
         }
-        let end = self.end_of(start);
-        // Slack may follow a block, and many may share it: what no block of this length needs is not read.
-        let most = match self.header.body() {
-            Body::VlBlocks => end - start,
-            _ => 2 * self.block_len(nblock) + 64 * self.nstreams + 1024,
-        };
-        let data = resize(input, (end - start).min(most))?;
+        let data = resize(input, self.stored_end(nblock, start) - start)?;
         self.source.read_all(start as u64, data, "block")?;
         Ok((start as u64, data))
+    }
+
+    /// The end of what can belong to block `nblock`, which begins at `start`.
+    ///
+    /// Slack may follow a block, and many may share it: what no block of this length needs does not count.
+    pub(super) fn stored_end(&self, nblock: usize, start: usize) -> usize {
+        let most = match self.header.body() {
+            Body::VlBlocks => usize::MAX,
+            _ => 2 * self.block_len(nblock) + 64 * self.nstreams + 1024,
+        };
+        self.end_of(start).min(start.saturating_add(most))
     }
 
     /// The next start behind `start`, or the end of the chunk.

@@ -15,15 +15,22 @@
 
 use super::streams::{Stream, Streams};
 use super::worker::{Worker, resize};
-use super::{Chunk, NOT_OPENED, UNEARNED};
+use super::{Chunk, NOT_OPENED, UNEARNED, read_i32};
 use crate::codecs::CodecFormat;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::user::User;
 
+/// Blocks that are stored in at least so many bytes are read stream by stream, if these are long, too.
+const APART: usize = 64 * 1024;
+const LONG_STREAM: usize = 16 * 1024;
+/// So many bytes are read to see how long a stream is, and with luck all of it.
+const LOOK: usize = 4096;
+
 /// One stream of a block, and where it belongs.
 struct Placed<'a> {
-    stream: Stream<'a>,
+    /// None for one that is stored plain and was not read.
+    stream: Option<Stream<'a>>,
     nblock: usize,
     nstream: usize,
     /// Its plain length in bytes.
@@ -67,13 +74,19 @@ impl Chunk<'_> {
         outcome
     }
 
-    /// Hand each stream of a block to `each`.
+    /// Hand each stream of a block to `each`, one that is stored plain perhaps unread.
     fn each_stream(
         &self,
         nblock: usize,
         worker: &mut Worker,
         mut each: impl FnMut(&mut Worker, Placed<'_>) -> Result<()>,
     ) -> Result<()> {
+        let start = self.start(nblock) as usize;
+        let end = self.stored_end(nblock, start);
+        let long = self.block_len(nblock) / self.nstreams_of(nblock) >= LONG_STREAM;
+        if long && start >= self.data_start && end >= start.saturating_add(APART) && self.bytes.get(start..end).is_none() {
+            return self.each_stream_apart(nblock, end, worker, each);
+        }
         let mut input = std::mem::take(&mut worker.input);
         let outcome = (|| {
             let (at, data) = self.block_data(nblock, &mut input)?;
@@ -82,7 +95,7 @@ impl Chunk<'_> {
             let mut streams = Streams { data, at, nblock, format: self.format, from: 0 };
             for nstream in 0..nstreams {
                 let at = at + streams.from as u64;
-                let stream = streams.next(length)?;
+                let stream = Some(streams.next(length)?);
                 each(worker, Placed { stream, nblock, nstream, length, at })?;
             }
             Ok(())
@@ -91,19 +104,65 @@ impl Chunk<'_> {
         outcome
     }
 
+    /// Read the streams of a block, which ends at byte `end` of the chunk, one after the other.
+    fn each_stream_apart(
+        &self,
+        nblock: usize,
+        end: usize,
+        worker: &mut Worker,
+        mut each: impl FnMut(&mut Worker, Placed<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = self.start(nblock) as usize;
+        let nstreams = self.nstreams_of(nblock);
+        let length = self.block_len(nblock) / nstreams;
+        let mut input = std::mem::take(&mut worker.input);
+        // What `input` holds of the chunk.
+        let mut held = at..at;
+        let mut have = |input: &mut Vec<u8>, at: usize, count: usize| {
+            if at < held.start || at + count > held.end {
+                held = at..at.saturating_add(count.max(LOOK)).min(end);
+                self.source.read_all(at as u64, resize(input, held.len())?, "block")?;
+            }
+            Ok(at - held.start..(at - held.start).saturating_add(count).min(held.len()))
+        };
+        let outcome = (0..nstreams).try_for_each(|nstream| {
+            let size = have(&mut input, at, 5.min(end - at))?;
+            let csize = usize::try_from(read_i32(&input, size.start)).unwrap_or(0);
+            let unread = csize == length && length <= end.saturating_sub(at + 4);
+            let placed = |stream| Placed { stream, nblock, nstream, length, at: at as u64 };
+            if unread {
+                each(worker, placed(None))?;
+                at += 4 + length;
+                return Ok(());
+            }
+            let range = have(&mut input, at, (4 + csize.max(1)).min(end - at))?;
+            let mut streams = Streams { data: &input[range], at: at as u64, nblock, format: self.format, from: 0 };
+            let stream = streams.next(length)?;
+            each(worker, placed(Some(stream)))?;
+            at += streams.from;
+            Ok(())
+        });
+        worker.input = input;
+        outcome
+    }
+
     /// Write bytes `from..from + out.len()` of a stream.
     fn decode_stream_part(&self, placed: &Placed<'_>, from: usize, out: &mut [u8], worker: &mut Worker) -> Result<()> {
         let Placed { nblock, length, at, .. } = *placed;
         match placed.stream {
-            Stream::Run(value) => out.fill(value),
-            Stream::Plain(bytes) => out.copy_from_slice(&bytes[from..from + out.len()]),
-            Stream::Coded(bytes) => {
+            None => self.source.read_all(at + 4 + from as u64, out, "stream")?,
+            Some(Stream::Run(value)) => out.fill(value),
+            Some(Stream::Plain(bytes)) => out.copy_from_slice(&bytes[from..from + out.len()]),
+            Some(Stream::Coded(bytes)) => {
                 let format = self.format.ok_or(NOT_OPENED)?;
                 let fail = |reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason };
                 if length > UNEARNED && length / self.max_expansion(format) > bytes.len() {
                     return Err(fail("too short for the length it claims"));
                 }
                 let Worker { decoder, block, scratch, .. } = worker;
+                if decoder.decode_range(format, bytes, from, out, length) {
+                    return Ok(());
+                }
                 let head = resize(block, from + out.len())?;
                 decoder.decode_prefix(format, bytes, head, length, scratch).map_err(fail)?;
                 out.copy_from_slice(&head[from..]);
@@ -170,9 +229,10 @@ impl Chunk<'_> {
         let mut worker = Worker::default();
         self.each_stream(nblock, &mut worker, |_, placed| {
             let more = match placed.stream {
-                Stream::Run(_) => 0,
-                Stream::Plain(bytes) => bytes.len(),
-                Stream::Coded(bytes) => {
+                None => placed.length,
+                Some(Stream::Run(_)) => 0,
+                Some(Stream::Plain(bytes)) => bytes.len(),
+                Some(Stream::Coded(bytes)) => {
                     bytes.len().saturating_mul(self.format.map_or(1, |format| self.max_expansion(format)))
                 }
             };

@@ -5,11 +5,15 @@ use super::{CodecFormat, DecodeDict, Verdict, blosclz, lz4, zlib, zstd};
 const NOT_BUILT_IN: &str = "the codec is not built in";
 const PREFIX_TOO_LONG: &str = "more bytes are asked for than the stream holds";
 
+/// A larger part of a stream than one of so many is faster decoded with all that stands before it.
+const RANGE_PARTS: usize = 16;
+
 /// Decoders for all formats; contexts are made when the first stream needs them.
 #[derive(Debug, Default)]
 pub struct Decoder {
     zlib: Option<zlib::Decoder>,
     zstd: Option<zstd::Decoder>,
+    ranges: zstd::Ranges,
 }
 
 impl Decoder {
@@ -44,6 +48,24 @@ impl Decoder {
             }
             CodecFormat::Snappy | CodecFormat::Registered => Err(NOT_BUILT_IN),
         }
+    }
+
+    /// Decodes the bytes from `from` on of a stream whose full length is `full` bytes, if that can be done without
+    /// decoding the rest; returns whether. Damage elsewhere in the stream may go unnoticed.
+    ///
+    /// Streams with a dictionary need [`Decoder::decode`].
+    pub fn decode_range(
+        &mut self,
+        format: CodecFormat,
+        src: &[u8],
+        from: usize,
+        dst: &mut [u8],
+        full: usize,
+    ) -> bool {
+        if format != CodecFormat::Zstd || dst.len() > full / RANGE_PARTS {
+            return false;
+        }
+        self.ranges.read(src, full, from, dst).is_some()
     }
 
     /// Decodes the first `dst.len()` bytes of a stream whose full length is `full` bytes.

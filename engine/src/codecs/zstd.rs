@@ -7,6 +7,13 @@
 //!
 //! Source: docs/format/codecs.md, section "Zstandard".
 
+mod bits;
+mod fse;
+mod huffman;
+mod range;
+
+pub(super) use range::Ranges;
+
 use std::sync::Arc;
 
 use zstd_safe::{CCtx, CDict, DCtx, DDict};

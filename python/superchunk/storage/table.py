@@ -132,7 +132,9 @@ class ChunkTable:
         high = low + stop - start
         if high > size:
             return None
-        return (self.source(nchunk), min(size, self.nbytes - nchunk * size), low, high, 0)
+        entry = self.index[nchunk]
+        source = self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
+        return (source, min(size, self.nbytes - nchunk * size), low, high, 0)
 
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""
