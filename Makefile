@@ -21,10 +21,10 @@ STATES ?= 1000000
 # Examples that the array laboratory tries when it is run by hand.
 EXAMPLES ?= 100000
 
-.PHONY: help demo test test-rust test-python check bench lab lab-arrays fuzz docs build format clean
+.PHONY: help demo test test-rust test-python check bench bench-matrix lab lab-arrays fuzz docs build format clean
 
 help: ## show this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-10s %s\n' "$$verb" "$$does"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-12s %s\n' "$$verb" "$$does"; done
 
 demo: $(BUILT) ## real data into frames: measured, verified, drawn into demo-output/
 	$(BIN)/superchunk demo
@@ -41,9 +41,12 @@ check: ## everything that CI runs: formats, lints, types, docs, tests
 	.ci/run
 
 bench: $(BUILT) ## the benchmarks, against the package blosc2: speed of chunks, of arrays, price of safety
-	$(BIN)/python benchmarks/matrix.py --rounds 7 --seconds 0.2
+	$(BIN)/python benchmarks/matrix.py --json benchmarks/results/matrix.json
 	$(BIN)/python benchmarks/arrays.py
 	$(BIN)/python benchmarks/durability.py
+
+bench-matrix: $(BUILT) ## chunks against the package blosc2, cell by cell; CELLS="--codec lz4 --data text" for some
+	$(BIN)/python benchmarks/matrix.py $(CELLS)
 
 lab: $(BUILT) ## the crash laboratory, STATES=1000000 states
 	$(BIN)/python -m superchunk.testing.crashlab --states $(STATES)
