@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import blosc2
 import datasets
 import numpy as np
-from matrix_summary import Cell, added, print_summary
-from pairs import OURS, THEIRS, Effort, keep_memory, parser, read_record, surroundings, take_turns, write_record
+from matrix_summary import NAMES, Cell, print_summary
+from pairs import OURS, THEIRS, Effort, keep_memory, kept, record_parser, surroundings, take_turns, write_record
 
 import superchunk
 
@@ -202,7 +202,7 @@ def measure(chosen: Namespace) -> dict[str, Any]:
 
 def arguments(given: list[str] | None = None) -> Namespace:
     """Read the command line."""
-    options = parser(__doc__)
+    options = record_parser(__doc__)
     names = sorted({*FILTERS, *COMPOSED.values()})
     options.add_argument("--codec", nargs="+", choices=CODECS, default=CODECS)
     options.add_argument("--level", nargs="+", type=int, choices=range(10), metavar="0-9", help="[1 5 9; quick: 1 5]")
@@ -210,7 +210,6 @@ def arguments(given: list[str] | None = None) -> Namespace:
     options.add_argument("--data", nargs="+", choices=tuple(datasets.MAKERS), default=tuple(datasets.MAKERS))
     options.add_argument("--threads", nargs="+", type=int, help="[1 and all; quick: 1]")
     options.add_argument("--mib", type=float, help="size of each data set [4; quick: 1]")
-    options.add_argument("--add", action="store_true", help="keep the other cells of the record that --json names")
     chosen = options.parse_args(given)
     chosen.level = chosen.level or (LEVELS[:2] if chosen.quick else LEVELS)
     chosen.threads = chosen.threads or ([1] if chosen.quick else sorted({1, os.cpu_count() or 1}))
@@ -222,8 +221,8 @@ def main() -> None:
     """Measure the matrix and print it."""
     chosen = arguments()
     record = measure(chosen)
-    if chosen.add and chosen.json and chosen.json.exists():
-        record = added(read_record(chosen.json), record)
+    if chosen.add and chosen.json:
+        record = kept(chosen.json, record, "cells", NAMES)
     print()
     print_summary(record)
     if chosen.json:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LEAST, LARGEST = 0.95, 1.01
 """A cell lags below this ratio to their speed, and is larger above this ratio to their size."""
 
+NAMES = ("data", "codec", "level", "filters", "threads")
+"""What says which cell it is."""
+
 
 class Cell(NamedTuple):
     """One cell: what was compressed how, and what came of it. A ratio of speeds above 1 is ours, faster."""
@@ -99,13 +102,6 @@ class Asked(NamedTuple):
 def cells_of(record: Mapping[str, Any]) -> list[Cell]:
     """Return the cells of a record."""
     return [Cell(**row) for row in record["cells"]]
-
-
-def added(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the new record with those cells of the old one that it has not measured; each place keeps its order."""
-    cells = {one.name: one for one in cells_of(old)} | {one.name: one for one in cells_of(new)}
-    seconds = old["seconds"] + new["seconds"]
-    return {**new, "seconds": seconds, "cells": [one._asdict() for one in cells.values()]}
 
 
 def family(cell: Cell) -> str:

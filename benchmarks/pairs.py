@@ -18,8 +18,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import blosc2
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -142,10 +140,17 @@ def keep_memory() -> None:
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the options that all benchmarks have."""
+    """Return a parser with the option that all benchmarks have."""
     found = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     found.add_argument("--quick", action="store_true", help="less data and fewer rounds")
+    return found
+
+
+def record_parser(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options of benchmarks that write a record, with rows of an older one if `--add`."""
+    found = parser(doc)
     found.add_argument("--json", type=Path, help="write the figures here, with machine and versions")
+    found.add_argument("--add", action="store_true", help="keep the other rows of the record that --json names")
     return found
 
 
@@ -161,6 +166,8 @@ def processor() -> str:
 
 def surroundings() -> dict[str, Any]:
     """Return the machine and the versions, for a record."""
+    import blosc2  # not above, because some benchmarks count the memory of processes that do without
+
     return {
         "machine": {
             "processor": processor(),
@@ -197,6 +204,18 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
         else:
             parts.append(f" {json.dumps(key)}: {json.dumps(value)}")
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def kept(path: Path, record: dict[str, Any], rows: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return a record with those rows of the older one at `path` that it has not measured; each keeps its place.
+
+    Rows are the same if they agree in all of `names`.
+    """
+    if not path.exists():
+        return record
+    old = read_record(path)
+    every = {tuple(row[name] for name in names): row for row in (*old[rows], *record[rows])}
+    return {**record, "seconds": old["seconds"] + record["seconds"], rows: list(every.values())}
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from pairs import read_record
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,8 @@ SHOWN = "shuffle"
 COLOURS = {"blosclz": "#7b5ea7", "lz4": "#d1495b", "lz4hc": "#e8963a", "zlib": "#4f8f4a", "zstd": "#2a6f97"}
 INK, FAINT = "#333333", "#8a8a8a"
 COLUMNS = 5
+NARROW = 0.02
+"""Ratios closer than this are shown as one: nothing gets smaller."""
 
 
 def draw(record: Mapping[str, Any], target: Path) -> None:
@@ -54,9 +58,9 @@ def draw(record: Mapping[str, Any], target: Path) -> None:
                 panel.set_ylabel(f"{direction}, MB/s", color=INK)
             if row == 1:
                 panel.set_xlabel("times smaller", color=INK)
-    handles = [plt.Line2D([], [], color=colour, marker="o", label=codec) for codec, colour in COLOURS.items()]
-    handles.append(plt.Line2D([], [], color=INK, marker="o", label="superchunk"))
-    handles.append(plt.Line2D([], [], color=INK, marker="o", mfc="white", linestyle=":", label="blosc2"))
+    handles = [Line2D([], [], color=colour, marker="o", label=codec) for codec, colour in COLOURS.items()]
+    handles.append(Line2D([], [], color=INK, marker="o", label="superchunk"))
+    handles.append(Line2D([], [], color=INK, marker="o", mfc="white", linestyle=":", label="blosc2"))
     title = f"Speed against ratio, one thread, {SHOWN}, levels 1, 5 and 9: right is smaller, up is faster"
     figure.suptitle(title, x=0.01, ha="left", fontsize=15, color=INK)
     figure.legend(
@@ -83,8 +87,13 @@ def draw_panel(panel: Any, cells: list[Cell], direction: str) -> None:  # noqa: 
         speeds = [getattr(one, f"{direction}_theirs") for one in line]
         panel.plot(ratios, speeds, color=colour, marker="o", markersize=5, mfc="white", linestyle=":", linewidth=1.2)
     panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter(NullFormatter())
     panel.margins(x=0.08)
+    low, high = panel.get_xlim()
+    if high - low < NARROW:
+        panel.set_xlim(low - NARROW, high + NARROW)
     panel.grid(color="#e6e6e6", linewidth=0.6)
     panel.spines[["top", "right"]].set_visible(False)
     panel.spines[:].set_color(FAINT)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import peers
 from datasets import climate
-from pairs import OURS, THEIRS, Effort, Turns, parser, surroundings, take_turns, write_record
+from pairs import OURS, THEIRS, Effort, Turns, kept, record_parser, surroundings, take_turns, write_record
 from work_summary import Row, print_row
 
 if TYPE_CHECKING:
@@ -273,7 +273,11 @@ def whole(bench: Bench) -> Iterator[Row]:
                 given[:] = 1
                 call()
                 bench.same(name, given, 0, nitems)
-            calls = {OURS: into[0], THEIRS: into[1], COPY: partial(np.copyto, given, bench.data)}
+            calls: dict[str, Callable[[], Any]] = {
+                OURS: into[0],
+                THEIRS: into[1],
+                COPY: partial(np.copyto, given, bench.data),
+            }
             turns = take_turns(calls, bench.size.few)
             yield Row.speeds(title.format("given", writer.name), turns, nbytes, asked_ratio=1.3)
             calls = {OURS: fresh[0], THEIRS: fresh[1], COPY: bench.data.copy}
@@ -306,7 +310,8 @@ def threads(bench: Bench) -> Iterator[Row]:
             rates[count] = take_turns(calls, bench.size.many)
             for name in names:
                 rates[count].seconds[name] = [one / SLOW.get(name, READS) / 8 for one in rates[count].seconds[name]]
-            yield Row.times(f"{SMALL:,} items at random, {count} threads on one handle", rates[count], "us", MICRO)
+            word = "thread" if count == 1 else "threads"
+            yield Row.times(f"{SMALL:,} items at random, {count} {word} on one handle", rates[count], "us", MICRO)
     gains = {name: rates[1].median(name) / rates[8].median(name) for name in names}
     cores = os.cpu_count() or 1
     title = f"gain of 8 threads on one handle, {cores} cores"
@@ -445,7 +450,7 @@ def measure(chosen: Namespace) -> dict[str, Any]:
 
 def arguments(given: list[str] | None = None) -> Namespace:
     """Read the command line."""
-    options = parser(__doc__)
+    options = record_parser(__doc__)
     options.add_argument("--job", nargs="+", choices=tuple(JOBS), default=tuple(JOBS))
     options.add_argument("--scratch", help="directory for the files; a temporary one by default")
     for hidden in ("--child", "--peer", "--folder"):
@@ -462,6 +467,8 @@ def main() -> None:
         return
     record = measure(chosen)
     if chosen.json:
+        if chosen.add:
+            record = kept(chosen.json, record, "rows", ("what",))
         write_record(chosen.json, record)
 
 

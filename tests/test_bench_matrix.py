@@ -16,8 +16,8 @@ pytest.importorskip("blosc2")
 
 import datasets
 import matrix
-from matrix_summary import Asked, Cell, added, asked, cells_of, lagging, larger, lines
-from pairs import Effort, Turns, geometric, read_record, take_turns, write_record
+from matrix_summary import NAMES, Asked, Cell, asked, cells_of, lagging, larger, lines
+from pairs import Effort, Turns, geometric, kept, read_record, take_turns, write_record
 
 import superchunk
 
@@ -119,7 +119,7 @@ def test_a_record_reads_back_and_cells_can_be_added(tmp_path: Path) -> None:
     old = read_record(path)
     assert cells_of(old)[0].compress == 1.235
     assert len(path.read_text().splitlines()) == 8
-    both = cells_of(added(old, record(cell(compress=2.0), cell(codec="zstd"))))
+    both = cells_of(kept(path, record(cell(compress=2.0), cell(codec="zstd")), "cells", NAMES))
     assert [(one.codec, one.level, one.compress) for one in both] == [
         ("lz4", 5, 2.0),
         ("lz4", 9, 1.0),
