@@ -15,7 +15,7 @@ from superchunk.cli import output
 from superchunk.cli.compress import DEFAULT_CHUNKSIZE, chunksize_for
 from superchunk.cli.errors import Failure
 from superchunk.cli.files import Input
-from superchunk.cli.measure import Choice, measure
+from superchunk.cli.measure import Choice, json_row, measure
 from superchunk.cli.options import CODECS, parse_dtype, parse_filters, parse_size, threads_option
 
 if TYPE_CHECKING:
@@ -47,19 +47,6 @@ def _read(source: Input, limit: int, typesize: int) -> bytes:
     if filled == 0:
         raise Failure(f"{source.name}: holds no whole item of {typesize} bytes to measure with")
     return bytes(buffer[:filled])
-
-
-def _json_row(choice: Choice, got: Measured) -> dict[str, Any]:
-    return {
-        "codec": choice.codec,
-        "level": choice.level,
-        "filters": [str(step) for step in choice.filters],
-        "ratio": round(got.ratio, 4),
-        "cbytes": got.cbytes,
-        "compress_mb_per_s": round(got.compress_speed, 1),
-        "decompress_mb_per_s": round(got.decompress_speed, 1),
-        "slice_us": round(got.slice_seconds * 1e6, 2),
-    }
 
 
 def _print_table(name: str, nbytes: int, rows: Sequence[tuple[Choice, Measured]]) -> None:
@@ -147,7 +134,7 @@ def bench(
             advance(1)
     rows.sort(key=lambda row: -row[1].ratio)
     if as_json:
-        results = [_json_row(choice, got) for choice, got in rows]
+        results = [json_row(choice, got) for choice, got in rows]
         output.print_json({"file": file, "nbytes": len(data), "typesize": items, "results": results})
     else:
         _print_table(file, len(data), rows)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from superchunk import CParams
     from superchunk.cli.options import FilterChoice
 
-__all__ = ["Choice", "Measured", "measure"]
+__all__ = ["Choice", "Measured", "json_row", "measure"]
 
 SECONDS = 0.15
 """How long each operation is repeated, at least."""
@@ -161,3 +161,17 @@ def measure(
             decompress_seconds=decompress_seconds,
             slice_seconds=_random_slices(schunk, data, typesize, seed=seed),
         )
+
+
+def json_row(choice: Choice, got: Measured) -> dict[str, Any]:
+    """Return a choice and its numbers, for machines."""
+    return {
+        "codec": choice.codec,
+        "level": choice.level,
+        "filters": [str(step) for step in choice.filters],
+        "ratio": round(got.ratio, 4),
+        "cbytes": got.cbytes,
+        "compress_mb_per_s": round(got.compress_speed, 1),
+        "decompress_mb_per_s": round(got.decompress_speed, 1),
+        "slice_us": round(got.slice_seconds * 1e6, 2),
+    }
