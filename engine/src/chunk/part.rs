@@ -84,7 +84,11 @@ impl Chunk<'_> {
         let start = self.start(nblock) as usize;
         let end = self.stored_end(nblock, start);
         let long = self.block_len(nblock) / self.nstreams_of(nblock) >= LONG_STREAM;
-        if long && start >= self.data_start && end >= start.saturating_add(APART) && self.bytes.get(start..end).is_none() {
+        if long
+            && start >= self.data_start
+            && end >= start.saturating_add(APART)
+            && self.bytes.get(start..end).is_none()
+        {
             return self.each_stream_apart(nblock, end, worker, each);
         }
         let mut input = std::mem::take(&mut worker.input);

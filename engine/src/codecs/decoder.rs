@@ -54,14 +54,7 @@ impl Decoder {
     /// decoding the rest; returns whether. Damage elsewhere in the stream may go unnoticed.
     ///
     /// Streams with a dictionary need [`Decoder::decode`].
-    pub fn decode_range(
-        &mut self,
-        format: CodecFormat,
-        src: &[u8],
-        from: usize,
-        dst: &mut [u8],
-        full: usize,
-    ) -> bool {
+    pub fn decode_range(&mut self, format: CodecFormat, src: &[u8], from: usize, dst: &mut [u8], full: usize) -> bool {
         if format != CodecFormat::Zstd || dst.len() > full / RANGE_PARTS {
             return false;
         }

@@ -187,7 +187,8 @@ class FrameStore(StateHandle):
                     state.writers += 1
                     store.writable = True
                     state.sync_level, state.sealing = sync, seal
-                if not state.busy and not store.pinned:
+                found = state.users > 1  # one that was loaded just now has nothing to catch up with
+                if found and not state.busy and not store.pinned:
                     store._come_to_terms(state)
             store._seen = state.version
         except BaseException:

@@ -132,7 +132,8 @@ impl Literals {
             match bits.read(cell.nbits.into()) {
                 Some(more) => states[turn] = u64::from(cell.base) + more,
                 None => {
-                    weights[count + 1] = u8::try_from(cells.get(usize::try_from(states[1 - turn]).ok()?)?.value).ok()?;
+                    weights[count + 1] =
+                        u8::try_from(cells.get(usize::try_from(states[1 - turn]).ok()?)?.value).ok()?;
                     return Some(count + 2);
                 }
             }

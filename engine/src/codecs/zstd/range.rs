@@ -35,11 +35,10 @@ const MOST_OFFSET_CODE: u8 = 31;
 const LITERAL_LENGTHS: [i16; 36] =
     [4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1];
 const MATCH_LENGTHS: [i16; 53] = [
-    1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1,
+    1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1,
 ];
-const OFFSETS: [i16; 29] =
-    [1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1];
+const OFFSETS: [i16; 29] = [1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1];
 
 /// Values and extra bits of the literal lengths from code 16 on; below, the code is the value.
 const LONG_LITERALS: [(u32, u8); 20] = [
@@ -182,9 +181,11 @@ impl Ranges {
         }
         if number > 0 {
             let (&modes, rest) = rest.split_first()?;
-            let rest = open_table(&mut self.literal_lengths, modes >> 6, rest, (&LITERAL_LENGTHS, 6, 9), literal_length)?;
+            let rest =
+                open_table(&mut self.literal_lengths, modes >> 6, rest, (&LITERAL_LENGTHS, 6, 9), literal_length)?;
             let rest = open_table(&mut self.offsets, (modes >> 4) & 3, rest, (&OFFSETS, 5, 8), offset)?;
-            let rest = open_table(&mut self.match_lengths, (modes >> 2) & 3, rest, (&MATCH_LENGTHS, 6, 9), match_length)?;
+            let rest =
+                open_table(&mut self.match_lengths, (modes >> 2) & 3, rest, (&MATCH_LENGTHS, 6, 9), match_length)?;
             let mut bits = Backward::new(rest)?;
             let tables = [&self.literal_lengths, &self.offsets, &self.match_lengths];
             let [lengths, offsets, matches] = tables.map(|table| table.cells.as_slice());
@@ -221,7 +222,8 @@ impl Ranges {
                 }
                 if left > 0 {
                     let next = bits.read(u32::from(l.nbits) + u32::from(m.nbits) + u32::from(o.nbits))?;
-                    let below = |count: u32, skip: u32| usize::try_from((next >> skip) & ((1 << count) - 1)).unwrap_or(0);
+                    let below =
+                        |count: u32, skip: u32| usize::try_from((next >> skip) & ((1 << count) - 1)).unwrap_or(0);
                     far = usize::from(o.base) + below(o.nbits.into(), 0);
                     matched = usize::from(m.base) + below(m.nbits.into(), o.nbits.into());
                     length = usize::from(l.base) + below(l.nbits.into(), u32::from(o.nbits) + u32::from(m.nbits));
