@@ -45,7 +45,9 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str,
     for kind, data in KINDS.items():
         for codec in CODECS:
             path = folder / f"{kind}-{codec.name}.b2frame"
-            cparams = {"typesize": 8, "codec": codec, "blocksize": 8 * 2**16, "splitmode": 1}
+            cparams = superchunk.CParams(
+                typesize=8, codec=codec, blocksize=8 * 2**16, splitmode=superchunk.SplitMode.ALWAYS_SPLIT
+            )
             superchunk.SChunk(data=data, urlpath=path, mode="w", cparams=cparams).close()
             made[kind, codec] = superchunk.open(path)
     yield made
@@ -71,7 +73,7 @@ def test_items_out_of_large_blocks(
 @pytest.mark.parametrize("filters", [[Filter.NOFILTER], [Filter.BITSHUFFLE], [Filter.SHUFFLE]])
 def test_other_pipelines(tmp_path: Path, codec: Codec, filters: list[Filter]) -> None:
     data = KINDS["noisy"]
-    cparams = {"typesize": 8, "codec": codec, "filters": filters, "blocksize": 8 * 2**16}
+    cparams = superchunk.CParams(typesize=8, codec=codec, filters=filters, blocksize=8 * 2**16)
     path = tmp_path / "frame.b2frame"
     superchunk.SChunk(data=data, urlpath=path, mode="w", cparams=cparams).close()
     with superchunk.open(path) as schunk:
