@@ -21,10 +21,10 @@ STATES ?= 1000000
 # Examples that the array laboratory tries when it is run by hand.
 EXAMPLES ?= 100000
 
-.PHONY: help demo test test-rust test-python check bench lab lab-arrays fuzz docs build format clean
+.PHONY: help demo test test-rust test-python check bench bench-quick bench-matrix bench-more figures lab lab-arrays fuzz docs build format clean
 
 help: ## show this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-10s %s\n' "$$verb" "$$does"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-12s %s\n' "$$verb" "$$does"; done
 
 demo: $(BUILT) ## real data into frames: measured, verified, drawn into demo-output/
 	$(BIN)/superchunk demo
@@ -40,10 +40,21 @@ test-python: $(BUILT)
 check: ## everything that CI runs: formats, lints, types, docs, tests
 	.ci/run
 
-bench: $(BUILT) ## the benchmarks, against the package blosc2: speed of chunks, of arrays, price of safety
-	$(BIN)/python benchmarks/matrix.py --rounds 7 --seconds 0.2
+bench: $(BUILT) ## the benchmark suite against blosc2, zarr, h5py and others; 25 minutes; figures in docs and README anew
+	$(BIN)/python benchmarks/suite.py
+
+bench-quick: $(BUILT) ## the same in less than three minutes, into benchmarks/out
+	$(BIN)/python benchmarks/suite.py --quick
+
+bench-matrix: $(BUILT) ## chunks against the package blosc2, cell by cell; CELLS="--codec lz4 --data text" for some
+	$(BIN)/python benchmarks/matrix.py $(CELLS)
+
+bench-more: $(BUILT) ## arrays of several dimensions, and the price of safety, against blosc2
 	$(BIN)/python benchmarks/arrays.py
 	$(BIN)/python benchmarks/durability.py
+
+figures: $(BUILT) ## tables and picture of docs and README anew from benchmarks/results
+	$(BIN)/python benchmarks/report.py
 
 lab: $(BUILT) ## the crash laboratory, STATES=1000000 states
 	$(BIN)/python -m superchunk.testing.crashlab --states $(STATES)

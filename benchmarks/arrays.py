@@ -1,16 +1,15 @@
-"""Arrays against `blosc2`: items, columns, slices across every axis, whole arrays, writing, memory, imports.
+"""Arrays against `blosc2`: items, columns, slices across every axis, whole arrays, writing, memory.
 
 Run it with ``make bench`` or ``python benchmarks/arrays.py`` (some minutes; ``--quick`` for seconds). Each package
 writes and reads its own files with its own defaults, chunk and block shapes included, from the page cache; what was
 read is compared with the array before anything is measured. Rows of time are measured in one process, both packages
-in turn; memory and imports in processes of their own. Nothing here passes or fails; `--json` writes a record.
+in turn; memory in processes of its own. Nothing here passes or fails; `--json` writes a record.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import blosc2
 import numpy as np
-from pairs import Effort, figure, once, rounds, surroundings
+from pairs import Effort, figure, kept, once, record_parser, rounds, surroundings, write_record
 
 import superchunk
 
@@ -268,21 +267,6 @@ def memory(folder: Path, megabytes: int) -> Iterator[Row]:
         remove(folder / f"large-{package.__name__}.b2nd")
 
 
-def imports(effort: Effort) -> Row:
-    """Measure importing each package in an interpreter that has NumPy already, both compiled before."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    pairs = []
-    for number in range(effort.rounds + 1):
-        took = {}
-        for package in PACKAGES if number % 2 else PACKAGES[::-1]:
-            code = "import time, numpy; begun = time.perf_counter(); import {}; print(time.perf_counter() - begun)"
-            command = [sys.executable, "-c", code.format(package.__name__)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)  # noqa: S603 - our own code
-            took[package] = float(done.stdout)
-        pairs.append((took[superchunk], took[blosc2]))
-    return time_row("import, over NumPy", "-", figure(pairs[1:]), "ms", MILLI)
-
-
 # The table.
 
 
@@ -296,7 +280,6 @@ def table(folder: Path, *, quick: bool, only: str) -> Iterator[Row]:
         "planes": lambda: planes(folder, 30 if quick else 100, effort),
         "whole": lambda: whole(folder, square, effort),
         "memory": lambda: memory(folder, 128 if quick else 4096),
-        "imports": lambda: iter([imports(effort)]),
     }
     for name, group in groups.items():
         if name.startswith(only):
@@ -305,19 +288,18 @@ def table(folder: Path, *, quick: bool, only: str) -> Iterator[Row]:
 
 def main() -> None:
     """Measure all rows, or do one job."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="smaller, for seconds")
-    parser.add_argument("--only", default="", help="items, columns, planes, whole, memory or imports")
-    parser.add_argument("--json", type=Path, help="write the rows here, with machine and versions")
-    parser.add_argument("--scratch", help="directory for the files; a temporary one by default")
+    options = record_parser(__doc__)
+    options.add_argument("--only", default="", help="items, columns, planes, whole or memory")
+    options.add_argument("--scratch", help="directory for the files; a temporary one by default")
     for hidden in ("job", "package", "folder"):
-        parser.add_argument(f"--{hidden}", help=argparse.SUPPRESS)
-    parser.add_argument("--megabytes", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+        options.add_argument(f"--{hidden}", help=argparse.SUPPRESS)
+    options.add_argument("--megabytes", type=int, help=argparse.SUPPRESS)
+    given = options.parse_args()
     if given.job:
         print(json.dumps(JOBS[given.job](sys.modules[given.package], given.folder, given.megabytes)))
         return
     found = []
+    begun = time.perf_counter()
     print(f"{'what':<58}{'data':<10}{'unit':<6}{'superchunk':>11}{'blosc2':>11}{'ratio':>8}")
     with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
         for row in table(Path(folder), quick=given.quick, only=given.only):
@@ -327,8 +309,8 @@ def main() -> None:
                 flush=True,
             )
     if given.json:
-        record = {**surroundings(), "quick": given.quick, "rows": found}
-        given.json.write_text(json.dumps(record, indent=1) + "\n")
+        record = {**surroundings(), "quick": given.quick, "seconds": time.perf_counter() - begun, "rows": found}
+        write_record(given.json, kept(given.json, record, "rows", ("what", "data")) if given.add else record)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import resource
 import statistics
@@ -19,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pairs import kept, record_parser, surroundings, write_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,22 +206,21 @@ JOBS: dict[str, Callable[[str, str, int], Figures | None]] = {
 
 def main() -> None:
     """Measure all rows, or do one job."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="smaller, for seconds")
-    parser.add_argument("--json", type=Path, help="write the figures there")
-    parser.add_argument("--scratch", help="directory for the files; a temporary one by default")
+    options = record_parser(__doc__)
+    options.add_argument("--scratch", help="directory for the files; a temporary one by default")
     for hidden in ("job", "package", "folder"):
-        parser.add_argument(f"--{hidden}", help=argparse.SUPPRESS)
-    parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+        options.add_argument(f"--{hidden}", help=argparse.SUPPRESS)
+    options.add_argument("--size", type=int, help=argparse.SUPPRESS)
+    given = options.parse_args()
     if given.job:
         print(json.dumps(JOBS[given.job](given.package, given.folder, given.size) or {}))
         return
+    begun = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
         figures = measured(folder, quick=given.quick)
     if given.json:
-        record = {"machine": os.uname().machine, "cores": os.cpu_count(), "rows": figures}
-        given.json.write_text(json.dumps(record, indent=1) + "\n")
+        record = {**surroundings(), "quick": given.quick, "seconds": time.perf_counter() - begun, "rows": figures}
+        write_record(given.json, kept(given.json, record, "rows", ("row", "package")) if given.add else record)
 
 
 def measured(folder: str, *, quick: bool) -> list[dict[str, Any]]:

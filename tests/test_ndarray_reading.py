@@ -214,6 +214,31 @@ def test_fields_read_one_column() -> None:
         a.fields["x"] = 1  # type: ignore[index]
 
 
+def test_a_field_of_sub_arrays_has_their_dimensions_as_well() -> None:
+    plain = np.zeros((4, 3), [("x", "<i4"), ("v", ">f8", (2, 5))])
+    plain["v"] = np.arange(120).reshape(4, 3, 2, 5)
+    a = bare_arrays.array_over(plain, (3, 2), (2, 1))
+    mask = np.arange(30).reshape(3, 2, 5) % 4 == 0
+    keys: tuple[Any, ...] = (
+        ..., (..., 0), (1, 2, 1, 3), (1, 2, 1), (slice(None), -1, ..., slice(None, None, -2)), (None, 1, ..., None),
+        ([3, 0, 3], 1), ([3, 0, 3], slice(None), [1, 0, 0]), ([[1], [0]], 1, slice(1, 0), [2, 4]), (0, mask), (True, 2),
+        (slice(0), ..., 3), (..., [4, 4, 1]), plain["v"] > 70, (2, [], 1), (False, ..., 0), (slice(None),) * 4,
+    )  # fmt: skip
+    for key in keys:
+        wanted = plain["v"][key]
+        found = a["v"][key]
+        assert (found.dtype, found.shape) == (plain["v"].dtype, np.shape(wanted)), key
+        assert (found == wanted).all(), key
+    for wrong in ((0, 0, 0, 0, 0), (0, 0, 2), (..., [5]), (..., 0, ...), "x", ["x"], (0, mask[:2])):
+        with pytest.raises(IndexError):
+            _ = a["v"][wrong]
+    lone = bare_arrays.array_over(plain[1, 1], (), ())
+    assert (len(lone["v"]), [row.tolist() for row in lone["v"]]) == (2, plain["v"][1, 1].tolist())
+    assert lone["v"][1, [3, 0]].tolist() == plain["v"][1, 1, 1, [3, 0]].tolist()
+    with pytest.raises(TypeError, match="unsized"):
+        len(lone["x"])
+
+
 def test_properties_say_what_the_format_says(pair: tuple[NDArray, np.ndarray[Any, Any]]) -> None:
     a, plain = pair
     assert (a.shape, a.chunks, a.blocks, a.ndim, a.size) == ((13, 11), (5, 4), (2, 3), 2, 143)

@@ -115,6 +115,27 @@ def test_oindex_and_fields_are_assignable() -> None:
     assert (a["x"][0, 0], a["v"][0, 0].tolist()) == (1, [2.0, 3.0])
 
 
+def test_parts_of_sub_arrays_are_assignable() -> None:
+    plain = np.zeros((6, 5), [("x", "<i4"), ("v", ">f8", (2, 3))])
+    a = bare_arrays.array_over(plain, (4, 3), (2, 2))
+    line = superchunk.asarray(np.arange(3.0))
+    mask = np.arange(180).reshape(6, 5, 2, 3) % 7 == 0
+    writes: tuple[tuple[Any, Any], ...] = (
+        ((..., 0), 5), ((1, 2, 1, 2), 7), ((slice(None, None, -2), 1, 0), np.arange(9).reshape(3, 3)), ((4, 4), line),
+        (([5, 0, 5], slice(None), [1, 0, 1]), np.arange(45).reshape(3, 5, 3)), (mask, np.arange(26)), ((False, ...), 1),
+        ((..., [2, 0, 2]), [1, 2, 3]), (slice(3), 4),
+    )  # fmt: skip
+    for key, value in writes:
+        plain["v"][key] = np.asarray(value)
+        a["v"][key] = value
+        assert a.tobytes() == plain.tobytes(), key
+    with pytest.raises(ValueError, match="broadcast"):
+        a["v"][..., :2] = [1, 2, 3]
+    a.expand_dims(0)["v"][0, 0, ..., 1] = 8
+    plain["v"][0, ..., 1] = 8
+    assert a.tobytes() == plain.tobytes()
+
+
 def test_an_array_may_be_assigned_to_another_part_of_itself(tmp_path: Path) -> None:
     for place in ({}, {"urlpath": tmp_path / "a"}, {"urlpath": tmp_path / "s", "contiguous": False}):
         plain = np.arange(120, dtype="<i4").reshape(12, 10)

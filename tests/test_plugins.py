@@ -594,3 +594,17 @@ def test_the_layout_of_the_helper_is_the_layer_of_the_frame() -> None:
     layout = ArrayLayout((5, 7), (5, 7), (2, 3), "<f4")
     assert schunk.nbytes == layout.chunk_items * 4
     assert len(content_of(np.zeros((5, 7), "<f4"), (2, 3))) == schunk.nbytes
+
+
+@pytest.mark.parametrize("codec", [Codec.ZFP_ACC, Codec.ZFP_PREC, Codec.ZFP_RATE])
+def test_zfp_needs_no_word_about_filters(codec: Codec) -> None:
+    plain = steps((40, 30), "f8")
+    meta = {Codec.ZFP_ACC: -3, Codec.ZFP_PREC: 40, Codec.ZFP_RATE: 60}[codec]
+    both: list[Any] = [{"codec": codec, "codec_meta": meta}, superchunk.CParams(codec=codec, codec_meta=meta)]
+    for cparams in both:
+        array = superchunk.asarray(plain, chunks=(20, 16), blocks=(8, 8), cparams=cparams)
+        assert not any(one.value for one in array.cparams.filters if isinstance(one, Filter))
+        np.testing.assert_allclose(array[...], plain, atol=1e-3)
+        np.testing.assert_allclose(blosc2.from_cframe(array.to_cframe())[...], array[...], rtol=0, atol=0)
+    with pytest.raises(ValueError, match="mixes bytes"):
+        superchunk.asarray(plain, cparams={"codec": codec, "filters": [Filter.SHUFFLE]})

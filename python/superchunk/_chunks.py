@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
+from superchunk._array_guard import check_change
 from superchunk._buffers import byte_view, check_buffersize
 from superchunk._chunk_reads import ChunkReads
 from superchunk._plan import chunk_start
@@ -29,21 +30,23 @@ class ChunkCalls(ChunkReads):
 
     __slots__ = ()
 
-    def _compress(self, data: AnyBuffer, at: int) -> bytes:
+    def _compress(self, store: ChunkStore, data: AnyBuffer, at: int, added: int = 1) -> bytes:
         """Return `data`, which will begin at byte `at` of the container, as a chunk."""
         view = byte_view(data)
         check_buffersize(view.nbytes, "data")
         if not view.nbytes:
             msg = "data: expected at least 1 byte, a chunk cannot be empty"
             raise ValueError(msg)
+        check_change(store, added=added, nbytes=view.nbytes)
         return self._encoder.chunk(view, at)
 
-    def _complete(self, chunk: AnyBuffer) -> bytes:
+    def _complete(self, store: ChunkStore, chunk: AnyBuffer, added: int = 1) -> bytes:
         """Return a chunk from outside, checked and cut to its size, as a frame can hold it."""
         view = byte_view(chunk, "chunk")
         if view.nbytes < MIN_HEADER_LENGTH:
             raise TruncatedError("chunk header", at=0, needed=MIN_HEADER_LENGTH, got=view.nbytes)
         info = _engine.describe(view)
+        check_change(store, added=added, nbytes=info.nbytes)
         if info.header_len == MIN_HEADER_LENGTH:  # of Blosc 1: frames hold 32-byte headers
             return _engine.compress(_engine.decompress(view), self._encoder.params)
         return bytes(view[: info.cbytes])
@@ -70,7 +73,7 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        store.insert(store.nchunks, [self._compress(data, store.nbytes)])
+        store.insert(store.nchunks, [self._compress(store, data, store.nbytes)])
         return store.nchunks
 
     def insert_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
@@ -89,7 +92,7 @@ class ChunkCalls(ChunkReads):
         del copy
         store = self._handle.writing()
         number = self._checked_place(store, nchunk)
-        store.insert(number, [self._compress(data, chunk_start(store, number))])
+        store.insert(number, [self._compress(store, data, chunk_start(store, number))])
         return store.nchunks
 
     def update_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
@@ -111,7 +114,7 @@ class ChunkCalls(ChunkReads):
         if store.nchunks == 0:
             return 0
         number = self._checked_nchunk(store, nchunk)
-        store.replace(number, self._compress(data, chunk_start(store, number)))
+        store.replace(number, self._compress(store, data, chunk_start(store, number), added=0))
         return store.nchunks
 
     def append_chunk(self, chunk: AnyBuffer) -> int:
@@ -126,7 +129,7 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        store.insert(store.nchunks, [self._complete(chunk)])
+        store.insert(store.nchunks, [self._complete(store, chunk)])
         return store.nchunks
 
     def insert_chunk(self, nchunk: int, chunk: AnyBuffer) -> int:
@@ -142,7 +145,7 @@ class ChunkCalls(ChunkReads):
         """
         store = self._handle.writing()
         number = self._checked_place(store, nchunk)
-        store.insert(number, [self._complete(chunk)])
+        store.insert(number, [self._complete(store, chunk)])
         return store.nchunks
 
     def update_chunk(self, nchunk: int, chunk: AnyBuffer) -> int:
@@ -158,7 +161,7 @@ class ChunkCalls(ChunkReads):
         """
         store = self._handle.writing()
         number = self._checked_nchunk(store, nchunk)
-        store.replace(number, self._complete(chunk))
+        store.replace(number, self._complete(store, chunk, added=0))
         return store.nchunks
 
     def _checked_place(self, store: ChunkStore, nchunk: int) -> int:
@@ -179,7 +182,9 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        store.delete(self._checked_nchunk(store, nchunk))
+        number = self._checked_nchunk(store, nchunk)
+        check_change(store, added=-1)
+        store.delete(number)
         return store.nchunks
 
     def reorder_offsets(self, order: Sequence[int]) -> None:
@@ -250,6 +255,8 @@ class ChunkCalls(ChunkReads):
         if nbytes and not store.chunksize:
             msg = "fill_special: expected a SChunk with a chunk size, got one of chunks of any size"
             raise ArgumentError(msg)
+        if nbytes:
+            check_change(store, added=-(-nbytes // store.chunksize), nbytes=nbytes % store.chunksize or store.chunksize)
         straddling = nbytes > 0 and store.chunksize % self._typesize != 0
         if straddling and kind == SpecialValue.NAN.value:
             msg = f"fill_special: NaN needs a chunksize of whole items, got {store.chunksize} bytes"
@@ -338,6 +345,8 @@ class ChunkCalls(ChunkReads):
         if not views or not all(view.nbytes for view in views):
             msg = "blocks: expected at least one, each of at least 1 byte"
             raise ValueError(msg)
-        check_buffersize(sum(view.nbytes for view in views), "blocks")
+        nbytes = sum(view.nbytes for view in views)
+        check_buffersize(nbytes, "blocks")
+        check_change(store, added=1, nbytes=nbytes)
         store.insert(store.nchunks, [self._encoder.vlblocks(views)])
         return store.nchunks

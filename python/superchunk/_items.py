@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from superchunk._array_guard import check_change
 from superchunk._buffers import byte_view, writable_view
 from superchunk._checking import check_requests
 from superchunk._chunks import ChunkCalls
@@ -162,6 +163,10 @@ class ItemCalls(ChunkCalls):
         if view.nbytes < needed:
             msg = f"value: expected {needed} bytes for {last - first} items, got {view.nbytes}"
             raise ValueError(msg)
+        stop_byte, chunksize = last * self._typesize, store.chunksize
+        if stop_byte > store.nbytes and chunksize:
+            added = -(-stop_byte // chunksize) - store.nchunks
+            check_change(store, added=added, nbytes=stop_byte % chunksize or chunksize)
         overwrite(store, self._encoder, first * self._typesize, view[:needed])
 
     def __iter__(self) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ import operator
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
+from superchunk._array_guard import check_change
 from superchunk._buffers import byte_view, check_buffersize
 from superchunk._encoding import cparams_of, encode_params
 from superchunk._functions import FunctionCalls
@@ -102,7 +103,9 @@ class StagedCalls(FunctionCalls):
         store = _frame(self._handle.writing())
         with store.batch():
             for one in staged:
-                store.insert(store.nchunks, [store.staged(one)])
+                chunk = store.staged(one)
+                check_change(store, added=1, nbytes=_engine.describe(chunk).nbytes)
+                store.insert(store.nchunks, [chunk])
         return store.nchunks
 
     def replace_staged(self, nchunk: int, staged: StagedChunk) -> int:
@@ -117,7 +120,9 @@ class StagedCalls(FunctionCalls):
 
         """
         store = _frame(self._handle.writing())
-        store.replace(self._checked_nchunk(store, nchunk), store.staged(staged))
+        number, chunk = self._checked_nchunk(store, nchunk), store.staged(staged)
+        check_change(store, nbytes=_engine.describe(chunk).nbytes)
+        store.replace(number, chunk)
         return store.nchunks
 
 

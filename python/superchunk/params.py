@@ -255,8 +255,15 @@ def number_of(choice: enum.Enum | int) -> int:
     return choice if isinstance(choice, int) else int(choice.value)
 
 
-def _no_filters() -> list[Filter | int]:
-    return [*[Filter.NOFILTER] * (NFILTERS - 1), Filter.SHUFFLE]
+_OF_NUMBERS = (Codec.ZFP_ACC, Codec.ZFP_PREC, Codec.ZFP_RATE)
+"""Codecs that compress numbers, not bytes."""
+
+
+class _Unasked(list["Filter | int"]):
+    """The filters of whoever names none: a shuffle, which a codec that needs numbers as they are goes without."""
+
+    def __init__(self) -> None:
+        super().__init__([*[Filter.NOFILTER] * (NFILTERS - 1), Filter.SHUFFLE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +275,7 @@ class CParams:
     codec
         A `Codec`, or the number of one; numbers from 160 are user codecs.
     codec_meta
-        A number for the codec, -128 to 255; no built-in codec has a use for it.
+        A number for the codec, -128 to 255: the side of NDLZ's cells, the tolerance, precision or rate of ZFP.
     clevel
         From 0 (stored as it is) to 9 (smallest, slowest). Default 5.
     use_dict
@@ -283,7 +290,7 @@ class CParams:
         Whether the byte streams of a block are compressed one by one.
     filters
         Up to six, in the order they run when compressing. A shorter list fills
-        the pipeline from its first slot.
+        the pipeline from its first slot. Default: SHUFFLE in the last slot; none with ZFP.
     filters_meta
         A number for each filter, -128 to 255, see `Filter`; cut to the length of
         `filters`.
@@ -312,7 +319,7 @@ class CParams:
     nthreads: int = field(default_factory=default_nthreads)
     blocksize: int = 0
     splitmode: SplitMode | int = SplitMode.AUTO_SPLIT
-    filters: Sequence[Filter | int] = field(default_factory=_no_filters)
+    filters: Sequence[Filter | int] = field(default_factory=_Unasked)
     filters_meta: Sequence[int] = field(default_factory=lambda: [0] * NFILTERS)
     tuner: Tuner | int = Tuner.STUNE
 
@@ -329,7 +336,9 @@ class CParams:
             "splitmode": SplitMode(_member(SplitMode, "splitmode", self.splitmode, 1, 4)),
             "tuner": _member(Tuner, "tuner", self.tuner, 0, _BYTE),
         }
-        filters = [_member(Filter, f"filters[{i}]", f, 0, _BYTE) for i, f in enumerate(self.filters)]
+        plain = isinstance(self.filters, _Unasked) and checked["codec"] in _OF_NUMBERS
+        given = [Filter.NOFILTER] * NFILTERS if plain else self.filters
+        filters = [_member(Filter, f"filters[{i}]", f, 0, _BYTE) for i, f in enumerate(given)]
         meta = [_integer(f"filters_meta[{i}]", m, -128, _BYTE) for i, m in enumerate(self.filters_meta)]
         if len(filters) > NFILTERS:
             msg = f"filters: expected at most {NFILTERS}, got {len(filters)}"

@@ -2,16 +2,11 @@
 
 use super::copy::{Axis, Collect, Steps, Walk};
 use super::geometry::{Geometry, MAX_DIMS, signed};
-use crate::chunk::{KEEP, resize};
 use crate::encode;
 use crate::error::{Error, Result};
 use crate::params::EncodeParams;
-use crate::pool;
 use crate::user::User;
-use std::cell::Cell;
-
-/// Chunks of fewer bytes than this are laid out before another thread has woken up.
-const SERIAL: usize = 256 * 1024;
+use std::ops::Range;
 
 /// Items in memory, at regular distances in each dimension.
 #[derive(Debug, Clone, Copy)]
@@ -24,10 +19,6 @@ pub struct Strided<'a> {
     pub strides: &'a [i64],
     /// How many items there are in each dimension.
     pub extent: &'a [i64],
-}
-
-thread_local! {
-    static LAYOUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// Compress a chunk that begins with the items of `src` into `out`, which must have at least
@@ -59,17 +50,7 @@ pub fn pack(
     if let Some(run) = source.run() {
         return encode::encode(run, params, user, out);
     }
-    let mut kept = LAYOUT.take();
-    let outcome = resize(&mut kept, geometry.chunk_nbytes()).and_then(|layout| {
-        let nthreads = if layout.len() <= SERIAL { 1 } else { params.options.nthreads };
-        let blocks = layout.chunks_exact_mut(geometry.block_nbytes().max(1)).collect();
-        pool::run(nthreads, blocks, |nblock, block| source.fill(nblock, block))?;
-        encode::encode(layout, params, user, out)
-    });
-    if kept.capacity() <= KEEP {
-        LAYOUT.set(kept);
-    }
-    outcome
+    encode::encode_content(&source, params, user, out)
 }
 
 /// Checked items, to be laid out in blocks.
@@ -182,5 +163,19 @@ impl<'a> Source<'a> {
             inner.copy(dst, self.bytes, base.wrapping_add_signed(from))?;
         }
         Ok(())
+    }
+}
+
+impl encode::Content for Source<'_> {
+    fn nbytes(&self) -> usize {
+        self.geometry.chunk_nbytes()
+    }
+
+    fn ready(&self, _: Range<usize>) -> Option<&[u8]> {
+        None
+    }
+
+    fn lay_out(&self, start: usize, dst: &mut [u8]) -> Result<()> {
+        self.fill(start / self.geometry.block_nbytes().max(1), dst)
     }
 }

@@ -12,6 +12,7 @@ mod vlblocks;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::chunk::{KEEP, MAX_DICT, resize};
@@ -42,6 +43,8 @@ const SERIAL: usize = 64 * 1024;
 /// What one thread keeps between blocks.
 #[derive(Default)]
 struct Worker {
+    /// A block that does not stand in memory as it must.
+    plain: Vec<u8>,
     filters: Scratch,
     output: Vec<u8>,
     encoder: Option<(Codec, u8, Encoder)>,
@@ -51,8 +54,10 @@ impl Worker {
     /// Let go of scratch space that only an unusually large block needed.
     fn trim(&mut self) {
         self.filters.trim(KEEP);
-        if self.output.capacity() > KEEP {
-            self.output = Vec::new();
+        for buffer in [&mut self.plain, &mut self.output] {
+            if buffer.capacity() > KEEP {
+                *buffer = Vec::new();
+            }
         }
     }
 }
@@ -69,9 +74,38 @@ fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
     result
 }
 
+/// The plain bytes of a chunk.
+pub(crate) trait Content: Sync {
+    /// How many there are.
+    fn nbytes(&self) -> usize;
+
+    /// Bytes of one block, if they stand in memory as they must.
+    fn ready(&self, range: Range<usize>) -> Option<&[u8]>;
+
+    /// Write the bytes of one block, which begins at byte `start`, to `dst`, which has its length.
+    fn lay_out(&self, start: usize, dst: &mut [u8]) -> Result<()>;
+}
+
+impl Content for &[u8] {
+    fn nbytes(&self) -> usize {
+        self.len()
+    }
+
+    fn ready(&self, range: Range<usize>) -> Option<&[u8]> {
+        self.get(range)
+    }
+
+    fn lay_out(&self, start: usize, dst: &mut [u8]) -> Result<()> {
+        dst.copy_from_slice(&self[start..start + dst.len()]);
+        Ok(())
+    }
+}
+
 /// A chunk being written.
 struct Job<'a> {
-    src: &'a [u8],
+    src: &'a dyn Content,
+    /// Block 0, where filters compare other blocks with it.
+    reference: Option<Vec<u8>>,
     params: &'a EncodeParams,
     user: Option<&'a dyn User>,
     blocksize: usize,
@@ -90,33 +124,57 @@ struct Job<'a> {
 /// [`Error::Argument`] for more than [`MAX_BUFFERSIZE`] bytes, [`Error::Destination`] for a short `out`, and
 /// what the codecs and filters of the user say.
 pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &mut [u8]) -> Result<usize> {
-    check_length(src.len())?;
+    encode_content(&src, params, user, out)
+}
+
+/// [`encode`] what need not stand in memory as it is in the chunk.
+pub(crate) fn encode_content(
+    src: &dyn Content,
+    params: &EncodeParams,
+    user: Option<&dyn User>,
+    out: &mut [u8],
+) -> Result<usize> {
+    let nbytes = src.nbytes();
+    check_length(nbytes)?;
     let options = &params.options;
-    let blocksize = params.blocksize_for(src.len());
-    let mut header = header_for(options, src.len(), blocksize);
-    let capacity = src.len() + header.len();
+    let blocksize = params.blocksize_for(nbytes);
+    let mut header = header_for(options, nbytes, blocksize);
+    let capacity = nbytes + header.len();
     let available = out.len();
     let Some(out) = out.get_mut(..capacity) else {
         return Err(Error::Destination { needed: capacity as u64, got: available as u64 });
     };
     // Readers of Blosc1 and C-Blosc2 do not agree on the end of bitshuffled data that are not whole items.
-    let odd =
-        options.blosc1 && header.flags & FLAG_BITSHUFFLE != 0 && !src.len().is_multiple_of(header.typesize.into());
-    if src.len() < MIN_BUFFERSIZE || options.clevel == 0 || odd {
-        return Ok(store(src, header, out));
+    let odd = options.blosc1 && header.flags & FLAG_BITSHUFFLE != 0 && !nbytes.is_multiple_of(header.typesize.into());
+    if nbytes < MIN_BUFFERSIZE || options.clevel == 0 || odd {
+        return store(src, header, out);
     }
-    let nblocks = src.len().div_ceil(blocksize);
+    let nblocks = nbytes.div_ceil(blocksize);
     let nstreams = params.nstreams(blocksize);
-    let leftover = !src.len().is_multiple_of(blocksize);
+    let leftover = !nbytes.is_multiple_of(blocksize);
     header.flags |= format_bits(params)
         | if params.pipeline.needs_reference() { FLAG_DELTA } else { 0 }
         | if nstreams == 1 { FLAG_DONT_SPLIT } else { 0 };
-    let mut job =
-        Job { src, params, user, blocksize, nstreams, dict: None, encoders: Mutex::default(), isa: Isa::detect() };
     let table_end = header.len() + 4 * nblocks;
     let mut start = table_end;
     if start >= capacity {
-        return Ok(store(src, header, out));
+        return store(src, header, out);
+    }
+    let mut job = Job {
+        src,
+        reference: None,
+        params,
+        user,
+        blocksize,
+        nstreams,
+        dict: None,
+        encoders: Mutex::default(),
+        isa: Isa::detect(),
+    };
+    if params.pipeline.needs_reference() {
+        let mut first = Vec::new();
+        src.lay_out(0, resize(&mut first, job.range_of(0).len())?)?;
+        job.reference = Some(first);
     }
     if options.use_dict
         && let Some(bytes) = job.train(nblocks)?
@@ -135,7 +193,7 @@ pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &
     let output = Output { out, table: header.len(), end: start, next: 0, early: BTreeMap::new(), full: false };
     let Some(length) = job.encode_blocks(nblocks, output)? else {
         header.blosc2_flags &= !FLAG2_USEDICT;
-        return Ok(store(src, header, out));
+        return store(src, header, out);
     };
     let nstreams_total = (nblocks - usize::from(leftover)) * nstreams + usize::from(leftover);
     if job.dict.is_none()
@@ -200,11 +258,14 @@ fn header_for(options: &EncodeOptions, nbytes: usize, blocksize: usize) -> Heade
 }
 
 /// Write `src` as it is.
-fn store(src: &[u8], mut header: Header, out: &mut [u8]) -> usize {
+fn store(src: &dyn Content, mut header: Header, out: &mut [u8]) -> Result<usize> {
     header.flags |= FLAG_MEMCPYED;
-    let length = header.len() + src.len();
-    out[header.len()..length].copy_from_slice(src);
-    finish(header, length, out)
+    let length = header.len() + src.nbytes();
+    let blocksize = (header.blocksize as usize).max(1);
+    for (nblock, block) in out[header.len()..length].chunks_mut(blocksize).enumerate() {
+        src.lay_out(nblock * blocksize, block)?;
+    }
+    Ok(finish(header, length, out))
 }
 
 /// Sizes here were checked against the format's limit, which is below 2^31.
@@ -270,19 +331,35 @@ impl Job<'_> {
         }
     }
 
-    fn block(&self, nblock: usize) -> &[u8] {
+    fn range_of(&self, nblock: usize) -> Range<usize> {
         let start = nblock * self.blocksize;
-        &self.src[start..self.src.len().min(start + self.blocksize)]
+        start..self.src.nbytes().min(start + self.blocksize)
     }
 
-    fn nstreams_of(&self, block: &[u8]) -> usize {
-        if block.len() == self.blocksize { self.nstreams } else { 1 }
+    /// The plain bytes of a block, in `room` unless they are somewhere already.
+    fn block<'b>(&'b self, nblock: usize, room: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        let range = self.range_of(nblock);
+        if let Some(block) = self.src.ready(range.clone()) {
+            return Ok(block);
+        }
+        let room = resize(room, range.len())?;
+        self.src.lay_out(range.start, room)?;
+        Ok(room)
+    }
+
+    /// What filters compare a block with.
+    fn reference_for(&self, nblock: usize) -> Option<&[u8]> {
+        self.reference.as_deref().filter(|_| nblock > 0)
+    }
+
+    fn nstreams_of(&self, nbytes: usize) -> usize {
+        if nbytes == self.blocksize { self.nstreams } else { 1 }
     }
 
     /// Compress all blocks and fill the table. Returns the end, or None if it does not pay.
     fn encode_blocks(&self, nblocks: usize, mut output: Output<'_>) -> Result<Option<usize>> {
         let nthreads = self.params.options.nthreads;
-        if nthreads <= 1 || nblocks == 1 || self.user.is_some() || self.src.len() <= SERIAL {
+        if nthreads <= 1 || nblocks == 1 || self.user.is_some() || self.src.nbytes() <= SERIAL {
             with_worker(|worker| {
                 while output.next < nblocks && !output.full {
                     self.encode_next(&mut output, worker)?;
@@ -335,18 +412,17 @@ impl Job<'_> {
 
     /// Most bytes that a block can take: all streams stored plain, or as runs.
     fn room_for(&self, nblock: usize) -> usize {
-        let block = self.block(nblock);
-        block.len() + 5 * self.nstreams_of(block)
+        let nbytes = self.range_of(nblock).len();
+        nbytes + 5 * self.nstreams_of(nbytes)
     }
 
     /// Filter and compress one block into `room`; return how many bytes it took.
     fn encode_block(&self, nblock: usize, room: &mut [u8], worker: &mut Worker) -> Result<usize> {
-        let block = self.block(nblock);
-        let reference = (self.params.pipeline.needs_reference() && nblock > 0).then(|| self.block(0));
-        let Worker { filters, encoder, .. } = worker;
+        let Worker { plain, filters, encoder, .. } = worker;
+        let block = self.block(nblock, plain)?;
         let user = self.user.map(User::filters);
-        let plain = self.params.pipeline.forward(self.isa, block, reference, filters, user)?;
-        let nstreams = self.nstreams_of(block);
+        let plain = self.params.pipeline.forward(self.isa, block, self.reference_for(nblock), filters, user)?;
+        let nstreams = self.nstreams_of(plain.len());
         let mut at = 0;
         for stream in plain.chunks_exact((plain.len() / nstreams).max(1)) {
             at += self.encode_stream(stream, &mut room[at..], encoder)?;
@@ -429,7 +505,7 @@ impl Job<'_> {
 
     /// Build a dictionary from the filtered blocks, if they are enough for one.
     fn train(&self, nblocks: usize) -> Result<Option<Vec<u8>>> {
-        let nbytes = self.src.len();
+        let nbytes = self.src.nbytes();
         let most = MAX_DICT.min(nbytes / 20);
         let nsamples = (nblocks * self.nstreams).max(8);
         let sample = nbytes / nsamples / 16;
@@ -438,11 +514,12 @@ impl Job<'_> {
         }
         let mut samples = Vec::new();
         samples.try_reserve_exact(nsamples * sample).map_err(|_| Error::OutOfMemory { needed: nbytes as u64 })?;
-        let mut scratch = Scratch::default();
+        let (mut room, mut scratch) = (Vec::new(), Scratch::default());
         for nblock in 0..nblocks {
-            let reference = (self.params.pipeline.needs_reference() && nblock > 0).then(|| self.block(0));
+            let block = self.block(nblock, &mut room)?;
             let user = self.user.map(User::filters);
-            let plain = self.params.pipeline.forward(self.isa, self.block(nblock), reference, &mut scratch, user)?;
+            let reference = self.reference_for(nblock);
+            let plain = self.params.pipeline.forward(self.isa, block, reference, &mut scratch, user)?;
             let wanted = (nsamples * sample - samples.len()).min(plain.len());
             samples.extend_from_slice(&plain[..wanted]);
             if samples.len() == nsamples * sample {

@@ -51,7 +51,8 @@ pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dy
     header.blosc2_flags2 = FLAG3_VLBLOCKS;
     header.flags |= FLAG_DONT_SPLIT | format_bits(params);
     let mut job = Job {
-        src: &[],
+        src: &[].as_slice(),
+        reference: None,
         params,
         user,
         blocksize: 0,
@@ -83,7 +84,7 @@ pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dy
     let tasks = blocks.iter().zip(&mut coded).collect();
     pool::run(nthreads, tasks, |_, (block, coded): (&&[u8], &mut Vec<u8>)| -> Result<()> {
         with_worker(|worker| {
-            let Worker { filters, encoder, output } = worker;
+            let Worker { filters, encoder, output, .. } = worker;
             let filters_of_user = user.map(User::filters);
             let plain = params.pipeline.forward(job.isa, block, None, filters, filters_of_user)?;
             let room = resize(output, plain.len())?;

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from superchunk.arrays.inner import Inner, inner_selection
+from superchunk.arrays.reading import read_selection
 from superchunk.arrays.selection import select
+from superchunk.arrays.steady import changing
+from superchunk.arrays.values import values_for
+from superchunk.arrays.writing import write_selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,14 +22,16 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk.arrays.form import Form
     from superchunk.arrays.ndarray import NDArray
     from superchunk.schunk import SChunk
+    from superchunk.storage.base import ChunkStore
 
 __all__ = ["Fields", "NDField"]
 
 
 class NDField:
-    """One field of a structured array.
+    """One field of a structured array, indexed as NumPy does; a sub-array adds its dimensions behind the array's.
 
     Reading decodes the items and takes the field out of them; writing changes nothing but the field.
 
@@ -68,11 +75,15 @@ class NDField:
         return self.ndarr.schunk
 
     def __len__(self) -> int:
-        """Return the length of the first dimension."""
-        return len(self.ndarr)
+        """Return the length of the first dimension; without one that is a TypeError."""
+        shape = self.shape
+        if not shape:
+            msg = "len() of unsized object: the field has 0 dimensions"
+            raise TypeError(msg)
+        return shape[0]
 
     def __getitem__(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
-        """Return the field of the items that `key` means.
+        """Return what `key` means of the field as a new NumPy array.
 
         Raises
         ------
@@ -80,14 +91,28 @@ class NDField:
             As for the array.
 
         """
-        if isinstance(key, str):
+        if isinstance(key, str) or (isinstance(key, list) and any(isinstance(part, str) for part in key)):
             msg = f"the field {self.field!r}: expected an index, got {key!r}"
             raise IndexError(msg)
-        found: NumpyArray[Any] = self.ndarr[key][self.field]
-        return found
+        array = self.ndarr
+        if not array.dtype[self.field].shape:
+            found: NumpyArray[Any] = array[key][self.field]
+            return found
+
+        def ask(store: ChunkStore) -> NumpyArray[Any]:
+            store.refresh()
+            form = array._now(store)
+            chosen = inner_selection(key, form.shape, form.dtype[self.field].shape)
+            if isinstance(chosen, Inner):
+                return chosen.taken(read_selection(array.schunk, store, form, chosen.items)[self.field])
+            items: NumpyArray[Any] = read_selection(array.schunk, store, form, chosen)[self.field]
+            return items
+
+        parts: NumpyArray[Any] = array._steadily(ask)
+        return parts
 
     def __setitem__(self, key: Any, value: object) -> None:  # noqa: ANN401  (any index)
-        """Put `value` into the field of the items that `key` means.
+        """Put `value`, broadcast and cast, where `key` means; one commit.
 
         Raises
         ------
@@ -95,7 +120,24 @@ class NDField:
             As for the array.
 
         """
-        self.ndarr._put(value, lambda shape: select(key, shape), self.field)
+        array = self.ndarr
+        if not array.dtype[self.field].shape:
+            array._put(value, lambda shape: select(key, shape), self.field)
+            return
+        store = array._handle.writing()
+        with changing(store, value):
+            self._put(store, array._now(store), key, value)
+
+    def _put(self, store: ChunkStore, form: Form, key: object, value: object) -> None:
+        """Write into sub-arrays; those that `key` means in part are read and written as a whole."""
+        schunk, part = self.ndarr.schunk, form.dtype[self.field]
+        chosen = inner_selection(key, form.shape, part.shape)
+        if isinstance(chosen, Inner):
+            given = values_for(value, part.base, chosen.whole).all()
+            value = read_selection(schunk, store, form, chosen.items)[self.field]
+            chosen.put(value, given)
+            chosen = chosen.items
+        write_selection(schunk, store, form, chosen, value, self.field)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
         """Return the field of all items."""
@@ -107,7 +149,9 @@ class NDField:
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first dimension."""
-        return (row[self.field] for row in self.ndarr)
+        if self.ndarr.ndim:
+            return (row[self.field] for row in self.ndarr)
+        return iter(self[()])
 
     def __repr__(self) -> str:
         """Return name, shape and dtype."""

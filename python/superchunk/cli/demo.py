@@ -3,7 +3,7 @@
 Every array of `demo_data` goes into a contiguous frame on disk under each of `CHOICES`; the
 frame is read back whole and in random slices and compared, then opened with the package blosc2,
 an independent implementation, which must see the same array. A table of the numbers is printed
-and a picture is written.
+a picture and the numbers as JSON are written.
 
 Source: docs/cli.md, section "demo".
 """
@@ -11,8 +11,9 @@ Source: docs/cli.md, section "demo".
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,7 +23,7 @@ from superchunk.cli.demo_data import PACKAGES, PICTURED, read_fields
 from superchunk.cli.errors import Failure
 from superchunk.cli.info import chunk_rows
 from superchunk.cli.layout import Layout
-from superchunk.cli.measure import Choice, measure
+from superchunk.cli.measure import Choice, json_row, measure
 from superchunk.cli.npy import NpyHeader
 from superchunk.cli.options import parse_filters, threads_option
 
@@ -92,6 +93,11 @@ def _row(field: Field, choice: Choice, got: Measured) -> list[str]:
     ]
 
 
+def _json_row(field: Field, choice: Choice, got: Measured) -> dict[str, Any]:
+    shape = "x".join(map(str, field.values.shape))
+    return {"array": field.name, "items": f"{shape} {field.values.dtype}", **json_row(choice, got)}
+
+
 def _print_table(rows: Sequence[Sequence[str]]) -> None:
     output.table(
         ["array", "items", "codec and filters", "ratio", "compress MB/s", "read MB/s", "slice µs", "verified"],
@@ -113,7 +119,7 @@ def _print_table(rows: Sequence[Sequence[str]]) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("demo-output"),
     show_default=True,
-    help="Folder for the frames and the picture.",
+    help="Folder for the frames, the picture and the figures as JSON.",
 )
 @threads_option()
 def demo(*, folder: Path, threads: int | None) -> None:
@@ -130,11 +136,14 @@ def demo(*, folder: Path, threads: int | None) -> None:
     frames.mkdir(parents=True, exist_ok=True)
     fields = list(read_fields())
     rows: list[list[str]] = []
+    figures: list[dict[str, Any]] = []
     with output.progress("demo", len(fields) * len(CHOICES), unit="frames") as advance:
         for field in fields:
             for choice in CHOICES:
                 path = _path_of(frames, field, choice)
-                rows.append(_row(field, choice, _show_one(field, choice, path, threads)))
+                got = _show_one(field, choice, path, threads)
+                rows.append(_row(field, choice, got))
+                figures.append(_json_row(field, choice, got))
                 advance(1)
     _print_table(rows)
     pictured = next(field for field in fields if field.name == PICTURED)
@@ -142,4 +151,6 @@ def demo(*, folder: Path, threads: int | None) -> None:
     with superchunk.open(str(_path_of(frames, pictured, CHOICES[-1]))) as schunk:
         ratios = [output.ratio(row.nbytes, row.cbytes) for row in chunk_rows(schunk)]
     draw(pictured, ratios, str(CHOICES[-1]), picture)
-    click.echo(f"frames: {frames}/  picture: {picture}")
+    record = folder / "demo.json"
+    record.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    click.echo(f"frames: {frames}/  picture: {picture}  figures: {record}")
