@@ -551,10 +551,8 @@ def test_chunks_of_the_same_place_are_joined_as_they_are(tmp_path: Path, axis: i
         np.arange(35).reshape(7, 5),
     ]
     parts = [part[:7] if axis == 1 else part[:, :5] for part in parts]
-    arrays = [
-        superchunk.asarray(part, **keywords, **({"urlpath": tmp_path / f"{n}"} if place else {}))
-        for n, part in enumerate(parts)
-    ]
+    paths: list[Any] = [{"urlpath": tmp_path / f"{n}"} if place else {} for n in range(4)]
+    arrays = [superchunk.asarray(part, **keywords, **path) for part, path in zip(parts, paths, strict=True)]
     joined = superchunk.concat(arrays, axis=axis)
     assert (joined[...] == np.concatenate(parts, axis)).all()
     assert (joined.chunks, joined.blocks, joined.cparams.codec) == ((4, 3), (2, 3), superchunk.Codec.LZ4)

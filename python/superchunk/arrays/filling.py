@@ -118,12 +118,11 @@ def put_boxes(
     schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
 ) -> None:
     """Append a chunk for each box."""
-    chunks = packed(schunk, blueprint, produce, boxes, ready or (lambda _: None))
-    insert_groups(schunk._handle.opened(), chunks, held=_GROUP_CBYTES)
+    insert_groups(schunk._handle.opened(), packed(schunk, blueprint, produce, boxes, ready), held=_GROUP_CBYTES)
 
 
 def packed(
-    schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box], ready: Ready
+    schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
 ) -> Iterator[bytes]:
     """Yield the compressed chunk of each box; see the top of this page."""
     layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
@@ -141,7 +140,7 @@ def packed(
 
     if not nhelpers or layout.nchunks == 1:
         for box in boxes:
-            chunk = ready(box)
+            chunk = None if ready is None else ready(box)
             yield pack(_checked(produce(box), box, blueprint)) if chunk is None else chunk
         return
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (large arrays only)
@@ -149,7 +148,7 @@ def packed(
     with ThreadPoolExecutor(nhelpers, "superchunk-pack") as helpers:
         waiting: deque[Future[bytes] | bytes] = deque()
         for box in boxes:
-            chunk = ready(box)
+            chunk = None if ready is None else ready(box)
             waiting.append(helpers.submit(pack, _checked(produce(box), box, blueprint)) if chunk is None else chunk)
             if len(waiting) > nhelpers:
                 yield _done(waiting.popleft())
