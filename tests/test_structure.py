@@ -40,7 +40,7 @@ ALWAYS_THERE = {"msgpack", "numpy", "superchunk"}
 OPTIONAL = {
     "click": {"cli"},
     "rich": {"cli"},
-    "matplotlib": {"cli/demo_picture", "cli/view_picture"},
+    "matplotlib": {"cli/demo_picture", "cli/tune_picture", "cli/view_picture"},
     "h5py": {"cli/formats"},
     "hdf5plugin": {"cli/formats"},
     "zarr": {"cli/formats"},

@@ -7,28 +7,38 @@ Source: docs/cli.md, section "bench".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+import numpy as np
 
 from superchunk.cli import output
 from superchunk.cli.compress import DEFAULT_CHUNKSIZE, chunksize_for
-from superchunk.cli.errors import Failure
-from superchunk.cli.files import Input
+from superchunk.cli.errors import Failure, describe
+from superchunk.cli.files import STANDARD, Input, writing_aside
+from superchunk.cli.formats.base import FOREIGN, require
+from superchunk.cli.formats.places import Place
 from superchunk.cli.measure import Choice, json_row, measure
 from superchunk.cli.options import CODECS, parse_dtype, parse_filters, parse_size, threads_option
+from superchunk.cli.tune import SAMPLE, advice_row, print_advice, sample, tune
+from superchunk.cli.view import SUFFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    import numpy as np
-
+    from superchunk.cli.formats.base import Box
     from superchunk.cli.measure import Measured
     from superchunk.cli.options import FilterChoice
+    from superchunk.cli.tune import Advice
 
 __all__ = ["bench"]
 
 DEFAULT_CODECS = ("blosclz", "lz4", "zstd")
+FRAME_START: Final = b"\x9e\xa8b2frame\0"
+"""The first bytes of a frame, of which the first two are MessagePack's."""
 DEFAULT_FILTERS = ("none", "shuffle", "bitshuffle", "shuffle,bytedelta")
 
 
@@ -66,6 +76,68 @@ def _print_table(name: str, nbytes: int, rows: Sequence[tuple[Choice, Measured]]
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plain:
+    """Raw bytes in a file, as something to read boxes from."""
+
+    path: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def read(self, box: Box) -> np.ndarray[Any, Any]:
+        """Return a run of items."""
+        (part,) = box
+        start, count = part.start * self.dtype.itemsize, part.stop - part.start
+        return np.fromfile(self.path, self.dtype, count, offset=start)
+
+    def close(self) -> None:
+        """Let go of nothing: the file is opened for each read."""
+
+
+def _is_plain(file: str) -> bool:
+    """Whether a file is none of those that convert reads."""
+    place = Place.of_source(file)
+    if place.kind != "b2nd" or Path(place.path).is_dir():
+        return False
+    with Path(place.path).open("rb") as stream:
+        return not stream.read(len(FRAME_START)).endswith(FRAME_START[2:])
+
+
+def _read_pieces(file: str, dtype: np.dtype[Any] | None, typesize: int | None, *, raw: bool) -> tuple[bytes, int]:
+    """Return bytes from all over a file, from the front of standard input, and the bytes of an item."""
+    items = typesize or (dtype.itemsize if dtype is not None else 1)
+    if file == STANDARD:
+        with Input.open(file, raw=raw) as source:
+            if source.header is not None and typesize is None:
+                items = source.header.dtype.itemsize
+            return _read(source, SAMPLE, items), items
+    try:
+        if raw or _is_plain(file):
+            nitems = Path(file).stat().st_size // items
+            return sample(_Plain(path=file, dtype=np.dtype(f"V{items}"), shape=(nitems,))), items
+        with contextlib.closing(Place.of_source(file).open()) as opened:
+            return sample(opened), typesize or opened.dtype.itemsize
+    except FOREIGN as error:
+        message = describe(error)
+        raise Failure(message if file in message else f"{file}: {message}") from error
+
+
+@contextlib.contextmanager
+def _picture(target: str | None, *, force: bool) -> Iterator[Callable[[Advice, str], None]]:
+    """Give a function that draws into a file, whose name is checked before anything is measured."""
+    if target is None:
+        yield lambda _advice, _title: None
+        return
+    require("matplotlib", "view", "-o")
+    from superchunk.cli.tune_picture import draw  # noqa: PLC0415 - of the extra "view"
+
+    path = Path(target)
+    if path.suffix.lower() not in SUFFIXES:
+        raise click.UsageError(f"{path}: expected a name that ends in one of {', '.join(SUFFIXES)}")
+    with writing_aside(path, force=force) as aside:
+        yield lambda advice, title: draw(advice, title, aside, path.suffix.lower()[1:])
+
+
 @click.command(short_help="Compare codecs and filters on a file of yours.")
 @click.argument("file", metavar="FILE")
 @click.option("--dtype", type=parse_dtype, metavar="DTYPE", help="What raw bytes are, such as f8; gives the typesize.")
@@ -98,6 +170,21 @@ def _print_table(name: str, nbytes: int, rows: Sequence[tuple[Choice, Measured]]
     "--limit", type=parse_size, metavar="BYTES", default="64M", show_default=True, help="Bytes of FILE to use."
 )
 @threads_option()
+@click.option(
+    "--tune", "tuning", is_flag=True, help="Try codecs, levels, filters, block and chunk sizes; recommend one."
+)
+@click.option(
+    "--reads",
+    type=click.FloatRange(0, 1e6),
+    default=3,
+    show_default=True,
+    help="With --tune: how often is read what was written once.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0), default=30, show_default=True, help="With --tune: how long, about."
+)
+@click.option("-o", "--output", "target", metavar="OUT", help="With --tune: draw speed against size into OUT.")
+@click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--raw", is_flag=True, help="Take a .npy file as bytes, header included.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def bench(
@@ -111,10 +198,33 @@ def bench(
     chunksize: int,
     limit: int,
     threads: int | None,
+    tuning: bool,
+    reads: float,
+    seconds: float,
+    target: str | None,
+    force: bool,
     raw: bool,
     as_json: bool,
 ) -> None:
-    """Measure ratio and speed of codecs and filters on FILE (raw, .npy, or - for standard input)."""
+    """Measure ratio and speed of codecs and filters on FILE (raw, .npy, or - for standard input).
+
+    With --tune, FILE may be all that convert reads: pieces from all over it are measured, one choice is recommended.
+    """
+    if tuning:
+        if codecs or pipelines or levels:
+            raise click.UsageError("--tune tries codecs, levels and filters itself")
+        data, items = _read_pieces(file, dtype, typesize, raw=raw)
+        with _picture(target, force=force) as drawing:
+            with output.progress("tune", None, unit="choices") as advance:
+                advice = tune(data, typesize=items, reads=reads, seconds=seconds, threads=threads, advance=advance)
+            drawing(advice, f"{Path(file).name}: what is smaller, what is faster")
+        if as_json:
+            output.print_json({"file": file, "nbytes": len(data), "typesize": items, **advice_row(advice)})
+        else:
+            print_advice(file, len(data), advice)
+        return
+    if target is not None:
+        raise click.UsageError("-o goes with --tune")
     with Input.open(file, raw=raw) as source:
         if source.header is not None:
             dtype = source.header.dtype

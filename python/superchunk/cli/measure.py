@@ -32,6 +32,8 @@ __all__ = ["Choice", "Measured", "json_row", "measure"]
 SECONDS = 0.15
 """How long each operation is repeated, at least."""
 MIN_REPEATS = 3
+PATIENCE = 12
+"""How many times as long it may take to repeat an operation `MIN_REPEATS` times."""
 SLICES = 200
 """Random slices in one round."""
 SLICE_ITEMS = 100
@@ -45,6 +47,8 @@ class Choice:
     codec: str
     level: int
     filters: tuple[FilterChoice, ...]
+    blocksize: int = 0
+    """Bytes of a block; 0 leaves it to the library."""
 
     def __str__(self) -> str:
         """Return the choice in a few words."""
@@ -53,7 +57,12 @@ class Choice:
     def cparams(self, typesize: int, threads: int | None) -> CParams:
         """Return the parameters for items of `typesize` bytes."""
         return cparams_from(
-            codec=self.codec, level=self.level, filters=self.filters, typesize=typesize, threads=threads
+            codec=self.codec,
+            level=self.level,
+            filters=self.filters,
+            typesize=typesize,
+            threads=threads,
+            blocksize=self.blocksize,
         )
 
 
@@ -84,9 +93,9 @@ class Measured:
         return self.nbytes / self.decompress_seconds / MB
 
 
-def _median_seconds(operation: Callable[[], object]) -> float:
+def _median_seconds(operation: Callable[[], object], seconds: float) -> float:
     times: list[float] = []
-    while len(times) < MIN_REPEATS or sum(times) < SECONDS:
+    while (len(times) < MIN_REPEATS and sum(times) <= PATIENCE * seconds) or sum(times) < seconds:
         begin = time.perf_counter()
         operation()
         times.append(time.perf_counter() - begin)
@@ -117,6 +126,7 @@ def measure(
     threads: int | None = None,
     urlpath: Path | None = None,
     seed: int = 1,
+    seconds: float | None = None,
 ) -> Measured:
     """Compress `data`, read it back whole and in pieces, compare, and return the numbers.
 
@@ -136,6 +146,8 @@ def measure(
         Where the frame goes; None keeps it in memory. What is there is replaced.
     seed
         Of the random places.
+    seconds
+        How long each operation is repeated; None for `SECONDS`.
 
     Raises
     ------
@@ -145,13 +157,17 @@ def measure(
     """
     cparams = choice.cparams(typesize, threads)
     path = None if urlpath is None else str(urlpath)
+    lasts = SECONDS if seconds is None else seconds
 
-    compress_seconds = _median_seconds(lambda: SChunk(chunksize=chunksize, data=data, cparams=cparams, contiguous=True))
+    def compress() -> SChunk:
+        return SChunk(chunksize=chunksize, data=data, cparams=cparams, contiguous=True)
+
+    compress_seconds = _median_seconds(compress, lasts)
     with SChunk(chunksize=chunksize, data=data, cparams=cparams, contiguous=True, urlpath=path, mode="w") as schunk:
         if threads is not None:
             schunk.dparams = replace(schunk.dparams, nthreads=threads)
         out = bytearray(len(data))
-        decompress_seconds = _median_seconds(lambda: schunk.get_slice(0, len(schunk), out=out))
+        decompress_seconds = _median_seconds(lambda: schunk.get_slice(0, len(schunk), out=out), lasts)
         if out != data:
             raise Failure(f"verification: {choice} did not give back what it was given")
         return Measured(

@@ -205,6 +205,7 @@ def cparams_from(
     filters: tuple[FilterChoice, ...],
     typesize: int,
     threads: int | None,
+    blocksize: int = 0,
 ) -> CParams:
     """Return the compression parameters that a command line asks for.
 
@@ -220,12 +221,15 @@ def cparams_from(
         Bytes of one item.
     threads
         None for the library's default.
+    blocksize
+        Bytes of a block; 0 leaves it to the library.
 
     """
     try:
         cparams = CParams(
             codec=CODECS[codec.lower()],
             clevel=level,
+            blocksize=blocksize,
             typesize=typesize,
             nthreads=superchunk.nthreads if threads is None else threads,
             filters=[choice.filter for choice in filters],
