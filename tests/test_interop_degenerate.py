@@ -35,7 +35,7 @@ ODD = [
 """Shape, chunks, blocks, and the shape that it is given."""
 
 
-def resized(plain: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:  # type: ignore[type-arg]
+def resized(plain: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     new = np.zeros(shape, plain.dtype)
     common = tuple(slice(0, min(pair)) for pair in zip(plain.shape, shape, strict=True))
     new[common] = plain[common]
