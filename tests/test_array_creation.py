@@ -538,6 +538,46 @@ def test_copies_of_huge_arrays_of_one_value_stay_small(tmp_path: Path) -> None:
     assert (b.chunks, b.blocks) == ((5000, 2000), (50, 100))
 
 
+@pytest.mark.parametrize("place", [{}, {"contiguous": True}, {"contiguous": False}], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_chunks_of_the_same_place_are_joined_as_they_are(tmp_path: Path, axis: int, place: dict[str, bool]) -> None:
+    keywords: Any = {"chunks": (4, 3), "blocks": (2, 3), "cparams": {"codec": superchunk.Codec.LZ4, "clevel": 1}}
+    if place:
+        keywords.update(place, mode="w")
+    parts = [
+        np.arange(8 * 6).reshape(8, 6),
+        np.zeros((8, 6), np.int64),
+        np.full((7, 5), 3),
+        np.arange(35).reshape(7, 5),
+    ]
+    parts = [part[:7] if axis == 1 else part[:, :5] for part in parts]
+    paths: list[Any] = [{"urlpath": tmp_path / f"{n}"} if place else {} for n in range(4)]
+    arrays = [superchunk.asarray(part, **keywords, **path) for part, path in zip(parts, paths, strict=True)]
+    joined = superchunk.concat(arrays, axis=axis)
+    assert (joined[...] == np.concatenate(parts, axis)).all()
+    assert (joined.chunks, joined.blocks, joined.cparams.codec) == ((4, 3), (2, 3), superchunk.Codec.LZ4)
+    taken = {one.schunk.get_chunk(n) for one in arrays for n in range(one.nchunks)}
+    assert sum(joined.get_chunk(n) in taken for n in range(joined.nchunks)) >= 8
+    grown = superchunk.concat([superchunk.asarray(np.arange(8), chunks=(4,), blocks=(4,)), np.arange(3), arrays[0][0]])
+    assert (grown[...] == np.concatenate([np.arange(8), np.arange(3), arrays[0][0]])).all()
+    tight = superchunk.concat(arrays, axis=axis, cparams={"clevel": 9})
+    assert tight.cparams.clevel == 9
+    assert (tight[...] == joined[...]).all()
+
+
+def test_joining_does_not_seal_damage_anew(tmp_path: Path) -> None:
+    superchunk.asarray(np.arange(4000), chunks=(1000,), blocks=(500,), urlpath=tmp_path / "a").close()
+    raw = bytearray((tmp_path / "a").read_bytes())
+    array = superchunk.open(tmp_path / "a")
+    at = bytes(raw).index(array.schunk.get_chunk(1)) + 200
+    array.close()
+    raw[at] ^= 1
+    (tmp_path / "a").write_bytes(raw)
+    with superchunk.open(tmp_path / "a") as damaged, pytest.raises(superchunk.FormatError):
+        superchunk.concat([damaged, damaged], urlpath=tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_concat_and_stack_are_those_of_numpy(axis: int, tmp_path: Path) -> None:
     x, y, z = (np.arange(n * n, dtype=dtype).reshape(n, n) for n, dtype in ((6, "i2"), (6, "f4"), (6, "u1")))

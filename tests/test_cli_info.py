@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import bare_arrays
 import numpy as np
 import pytest
 from cli_runner import fail, run, succeed
@@ -71,9 +72,30 @@ def test_metalayers_and_the_boxes_of_an_array_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "a.b2nd"
     blosc2.zeros((10, 6), dtype="i2", chunks=(5, 3), blocks=(5, 3), urlpath=str(path), meta={"who": "me"})
     said = facts(path)
-    assert said["b2nd"] == {"shape": [10, 6], "chunkshape": [5, 3], "blockshape": [5, 3], "dtype": "<i2"}
+    boxes = {"shape": [10, 6], "chunkshape": [5, 3], "blockshape": [5, 3]}
+    assert said["b2nd"] == {**boxes, "dtype": "<i2", "read_as": None}
     assert said["metalayers"]["who"] == "me"
     assert "<i2, shape (10, 6), chunks (5, 3), blocks (5, 3)" in succeed("info", path).text
+
+
+def test_arrays_of_every_kind_of_layer_are_told(tmp_path: Path) -> None:
+    bare_arrays.array_over(np.arange(20.0).reshape(4, 5), (2, 3), (1, 2), "caterva", urlpath=tmp_path / "c").close()
+    superchunk.zeros((1,) * 15 + (3,), urlpath=tmp_path / "16").close()
+    superchunk.zeros((3, 0), urlpath=tmp_path / "empty").close()
+    superchunk.zeros((4, 5), chunks=(2, 5), urlpath=tmp_path / "f8", seal=False).close()
+    (tmp_path / "f4").write_bytes((tmp_path / "f8").read_bytes().replace(b"<f8", b"<f4"))
+    for name, shape, grid in (
+        ("c", [4, 5], "2 x 2"),
+        ("16", [1] * 15 + [3], " x ".join("1" * 16)),
+        ("empty", [3, 0], ""),
+    ):
+        said = facts(tmp_path / name)
+        assert (said["shape"], said["dtype"]) == (shape, "<f8")
+        assert f"{grid} chunks" in succeed("info", tmp_path / name).text
+    assert "items of 8 bytes are no <f4: read as |V8" in succeed("info", tmp_path / "f4").text
+    refused = run("cat", tmp_path / "c")
+    assert refused.code
+    assert "--storage-order" in refused.stderr
 
 
 @pytest.mark.parametrize("content", [b"", b"not a frame at all", bytes(200)])

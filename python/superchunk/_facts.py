@@ -6,7 +6,7 @@ Parameters can be assigned, for what is written or read from then on.
 from __future__ import annotations
 
 from superchunk._encoding import settings_of
-from superchunk._info import InfoReport, ratio, size
+from superchunk._info import ratio, size
 from superchunk._life import LifeCalls
 from superchunk._user import check_available
 from superchunk._writing import Encoder, with_typesize
@@ -161,11 +161,6 @@ class FactCalls(LifeCalls):
     def attrs(self) -> VlMeta:
         """The same as `vlmeta`."""
         return self.vlmeta
-
-    @property
-    def info(self) -> InfoReport:
-        """A report that prints as lines, and as a table in a notebook."""
-        return InfoReport(lambda: self.info_items)
 
     @property
     def info_items(self) -> list[tuple[str, object]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from superchunk._managed import Managed
 from superchunk._pickling import reduced
 from superchunk._staged import StagedCalls
 from superchunk.storage.cframe import write_cframe
@@ -16,14 +17,13 @@ from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     from superchunk._report import VerifyReport
 
 __all__ = ["LifeCalls"]
 
 
-class LifeCalls(StagedCalls):
+class LifeCalls(StagedCalls, Managed):
     """What can be done with a handle as a whole."""
 
     __slots__ = ()
@@ -39,17 +39,6 @@ class LifeCalls(StagedCalls):
 
         """
         self._handle.close()
-
-    def __enter__(self) -> Self:
-        """Return the SChunk; leaving the block closes it."""
-        self._handle.opened()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close; if writing fails, the SChunk stays open, as for `close`."""
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Be pickled as the path, to be opened there again for reading.

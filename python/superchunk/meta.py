@@ -19,6 +19,7 @@ from superchunk import _engine
 from superchunk._buffers import byte_view
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError, UnsafeDeserializationError
 from superchunk.frame import values
+from superchunk.frame.b2nd import LAYERS, ArrayLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,8 @@ MAX_VLMETA_FRAME: Final = 16
 MAX_VLMETA: Final = 8192
 """Variable metalayers in memory, outside of a frame."""
 
+_SIXTEEN: Final = b"\x10\xa0"
+"""Dimensions of an array's layer whose array markers are none in MessagePack (docs/format/b2nd.md)."""
 _TRUSTED_NBYTES: Final = 2**26
 """Bytes that a value may unpack to without having earned it."""
 _TRUSTED_RATIO: Final = 1024
@@ -160,7 +163,12 @@ class Meta(Mapping[str, Any]):
         """Return one value, or with ``[:]`` a dict of all."""
         if _is_everything(name):
             return self.getall()
-        return values.unpack(self.raw(name), extensions=False)
+        content = self.raw(name)
+        if _key(name) in LAYERS and content[2:4] == _SIXTEEN:
+            layout = ArrayLayout.from_bytes(content)
+            lengths = [list(numbers) for numbers in (layout.shape, layout.chunks, layout.blocks)]
+            return [content[1], layout.ndim, *lengths, layout.dtype_format, layout.dtype_text]
+        return values.unpack(content, extensions=False)
 
     def __setitem__(self, name: str | bytes, value: object) -> None:
         """Replace a value by one whose packed length is the same."""

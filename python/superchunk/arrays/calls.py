@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import operator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from superchunk._info import InfoReport, ratio, size
+from superchunk._info import ratio, size
+from superchunk._managed import Managed
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.sharing import SharedArray
@@ -23,7 +24,6 @@ from superchunk.exceptions import ArgumentError
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
     from typing import SupportsIndex, Unpack
 
     from numpy.typing import ArrayLike, DTypeLike
@@ -56,7 +56,7 @@ class ChunkInfoNDArray(NamedTuple):
     """See `SChunk.get_lazychunk`."""
 
 
-class ArrayCalls(SharedArray):
+class ArrayCalls(SharedArray, Managed):
     """An array without its items."""
 
     __slots__ = ()
@@ -282,11 +282,6 @@ class ArrayCalls(SharedArray):
             yield ChunkInfoNDArray(info.nchunk, shown(coords), info.cratio, info.special, item, info.lazychunk)
 
     @property
-    def info(self) -> InfoReport:
-        """A report that prints as lines, and as a table in a notebook."""
-        return InfoReport(lambda: self.info_items)
-
-    @property
     def info_items(self) -> list[tuple[str, object]]:
         """The pairs of name and value that `info` shows."""
         return [
@@ -350,17 +345,6 @@ class ArrayCalls(SharedArray):
     def close(self) -> None:
         """Write what is pending and close the file, for all views too; see `SChunk.close`."""
         self.schunk.close()
-
-    def __enter__(self) -> Self:
-        """Return the array; leaving the block closes it."""
-        self._handle.opened()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close; if writing fails, the array stays open."""
-        self.close()
 
 
 def _to_append(values: ArrayLike | NDArray, form: Form, axis: int) -> Any:  # noqa: ANN401  (an array or NDArray)

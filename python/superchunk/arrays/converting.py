@@ -8,15 +8,13 @@ Source: docs/format/b2nd.md, "Arrays without items, and of one".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superchunk._encoding import cparams_of, settings_of
 from superchunk._writing import with_typesize
 from superchunk.arrays.filling import boxes_of, build_array, put_boxes, put_special
-from superchunk.arrays.making import begin_array, check_names, plan_array, storage_field
+from superchunk.arrays.making import as_recorded, begin_array, check_names, plan_array, storage_field
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.partition import lengths
 from superchunk.arrays.sources import source_of
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 
     from superchunk.arrays.making import ArrayKeywords, Blueprint
     from superchunk.arrays.sources import Casting, Source
-    from superchunk.params import CParams
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["array", "asarray", "astype", "copy", "copy_of"]
@@ -237,7 +234,7 @@ def _is_as_wanted(array: NDArray, dtype: DTypeLike | None, keywords: Mapping[str
     if "cparams" in given:
         wanted = as_cparams(given["cparams"], array.dtype.itemsize)
         held_params = array.schunk.cparams
-        if _as_recorded(with_typesize(wanted, held_params.typesize, held_params.blocksize)) != held_params:
+        if as_recorded(with_typesize(wanted, held_params.typesize, held_params.blocksize)) != held_params:
             return False
     if "dparams" in given and as_dparams(given["dparams"]) != array.schunk.dparams:
         return False
@@ -247,8 +244,3 @@ def _is_as_wanted(array: NDArray, dtype: DTypeLike | None, keywords: Mapping[str
         and storage_field(given, "meta") is None
         and contiguous in {None, array.schunk.contiguous}
     )
-
-
-def _as_recorded(cparams: CParams) -> CParams:
-    """Return parameters with all six filters spelled out, as a container gives them back."""
-    return replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)

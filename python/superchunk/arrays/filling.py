@@ -40,10 +40,13 @@ if TYPE_CHECKING:
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["Box", "Produce", "boxes_of", "build_array", "build_special", "put_boxes", "put_special"]
+__all__ = ["Box", "Produce", "Ready", "boxes_of", "build_array", "build_special", "put_boxes", "put_special"]
 
 Box: TypeAlias = tuple[slice, ...]
 """Where a chunk's items are in the array: ``start:stop`` in each dimension, inside the shape."""
+
+Ready: TypeAlias = "Callable[[Box], bytes | None]"
+"""Returns the compressed chunk of a box that needs no work, None if there is none."""
 
 Produce: TypeAlias = "Callable[[Box], np.ndarray[Any, Any]]"
 """Returns the items of a box, of the array's dtype; they must not change while the array is made."""
@@ -56,7 +59,9 @@ _AHEAD_NBYTES: Final = 2**25
 """Uncompressed bytes that helpers work on at a time, if a chunk is no larger."""
 
 
-def build_array(blueprint: Blueprint, produce: Produce, boxes: Iterable[Box] | None = None) -> NDArray:
+def build_array(
+    blueprint: Blueprint, produce: Produce, boxes: Iterable[Box] | None = None, ready: Ready | None = None
+) -> NDArray:
     """Make an array and fill it, in one commit.
 
     Parameters
@@ -68,6 +73,8 @@ def build_array(blueprint: Blueprint, produce: Produce, boxes: Iterable[Box] | N
     boxes
         The boxes in the order of the chunks, if `produce` has to be called with others than those that
         `boxes_of` gives; shapes have to be the same.
+    ready
+        Asked for each box first.
 
     Raises
     ------
@@ -76,7 +83,7 @@ def build_array(blueprint: Blueprint, produce: Produce, boxes: Iterable[Box] | N
 
     """
     with begin_array(blueprint) as schunk:
-        put_boxes(schunk, blueprint, produce, boxes_of(blueprint.layout) if boxes is None else boxes)
+        put_boxes(schunk, blueprint, produce, boxes_of(blueprint.layout) if boxes is None else boxes, ready)
     return NDArray(schunk)
 
 
@@ -107,12 +114,16 @@ def boxes_of(layout: ArrayLayout) -> Iterator[Box]:
     return product(*edges)
 
 
-def put_boxes(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> None:
+def put_boxes(
+    schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
+) -> None:
     """Append a chunk for each box."""
-    insert_groups(schunk._handle.opened(), packed(schunk, blueprint, produce, boxes), held=_GROUP_CBYTES)
+    insert_groups(schunk._handle.opened(), packed(schunk, blueprint, produce, boxes, ready), held=_GROUP_CBYTES)
 
 
-def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box]) -> Iterator[bytes]:
+def packed(
+    schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
+) -> Iterator[bytes]:
     """Yield the compressed chunk of each box; see the top of this page."""
     layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
     encoder = schunk._encoder
@@ -129,18 +140,24 @@ def packed(schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterab
 
     if not nhelpers or layout.nchunks == 1:
         for box in boxes:
-            yield pack(_checked(produce(box), box, blueprint))
+            chunk = None if ready is None else ready(box)
+            yield pack(_checked(produce(box), box, blueprint)) if chunk is None else chunk
         return
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (large arrays only)
 
     with ThreadPoolExecutor(nhelpers, "superchunk-pack") as helpers:
-        waiting: deque[Future[bytes]] = deque()
+        waiting: deque[Future[bytes] | bytes] = deque()
         for box in boxes:
-            waiting.append(helpers.submit(pack, _checked(produce(box), box, blueprint)))
+            chunk = None if ready is None else ready(box)
+            waiting.append(helpers.submit(pack, _checked(produce(box), box, blueprint)) if chunk is None else chunk)
             if len(waiting) > nhelpers:
-                yield waiting.popleft().result()
+                yield _done(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield _done(waiting.popleft())
+
+
+def _done(chunk: Future[bytes] | bytes) -> bytes:
+    return chunk if isinstance(chunk, bytes) else chunk.result()
 
 
 def _checked(items: np.ndarray[Any, Any], box: Box, blueprint: Blueprint) -> np.ndarray[Any, Any]:

@@ -1,19 +1,23 @@
 """One array from several: `concat`, `stack`, and `from_pieces` for parts that come one by one.
 
-Nothing is put together in memory: a chunk is made of the parts that meet it.
+Nothing is put together in memory: a chunk is made of the parts that meet it. One that an array has already, with
+the same place and compressed in the same way, is taken as it is.
 """
 
 from __future__ import annotations
 
 import operator
 from bisect import bisect_right
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from superchunk import _engine
+from superchunk._chunk_reads import chunk_bytes
 from superchunk.arrays.filling import build_array
-from superchunk.arrays.making import plan_array
+from superchunk.arrays.making import as_recorded, plan_array
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.sources import Source, source_of
 from superchunk.arrays.steady import held_still
@@ -22,12 +26,12 @@ from superchunk.params import MAX_DIM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Unpack
+    from typing import TypeGuard, Unpack
 
     from numpy.typing import DTypeLike
 
     from superchunk.arrays.filling import Box
-    from superchunk.arrays.making import ArrayKeywords
+    from superchunk.arrays.making import ArrayKeywords, Blueprint
     from superchunk.arrays.sources import Casting
 
 __all__ = ["concat", "concatenate", "stack"]
@@ -54,8 +58,8 @@ def concat(
     casting
         What may be cast to `dtype`.
     **kwargs
-        As for `zeros`. Chunks and blocks not given are those of the first array, if it is an NDArray
-        without a length of 0.
+        As for `zeros`. Chunks and blocks not given, and cparams if the dtype stays, are those of the first
+        array, if it is an NDArray without a length of 0.
 
     Raises
     ------
@@ -75,7 +79,7 @@ def concat(
     given = list(arrays)
     with held_still(given):
         sources = _sources(given, dtype, casting)
-        return _joined(sources, _axis_of(axis, len(sources[0].shape)), given[0], kwargs)
+        return _joined(sources, _axis_of(axis, len(sources[0].shape)), given, kwargs)
 
 
 concatenate = concat
@@ -129,7 +133,7 @@ def _stacked(sources: list[Source], axis: int, keywords: ArrayKeywords) -> NDArr
         msg = f"arrays: expected at most {MAX_DIM - 1} dimensions, got {len(shape)}"
         raise ArgumentError(msg)
     place = _axis_of(axis, len(shape) + 1)
-    return _joined([_expanded(source, place) for source in sources], place, None, keywords)
+    return _joined([_expanded(source, place) for source in sources], place, (), keywords)
 
 
 def _sources(arrays: Sequence[object], dtype: DTypeLike | None, casting: Casting) -> list[Source]:
@@ -157,8 +161,8 @@ def _expanded(source: Source, axis: int) -> Source:
     return Source(shape, source.dtype, lambda box: np.expand_dims(source.read((*box[:axis], *box[axis + 1 :])), axis))
 
 
-def _joined(sources: list[Source], axis: int, first: object, keywords: ArrayKeywords) -> NDArray:
-    """Return an array of sources of one dtype, one behind the other along `axis`."""
+def _joined(sources: list[Source], axis: int, given: Sequence[object], keywords: ArrayKeywords) -> NDArray:
+    """Return an array of sources of one dtype, one behind the other along `axis`; `given` is what they are of."""
     shape = sources[0].shape
     for number, source in enumerate(sources):
         if len(source.shape) != len(shape) or any(
@@ -169,8 +173,11 @@ def _joined(sources: list[Source], axis: int, first: object, keywords: ArrayKeyw
     ends = list(accumulate(source.shape[axis] for source in sources))
     whole = (*shape[:axis], ends[-1], *shape[axis + 1 :])
     chosen: dict[str, Any] = dict(cast("dict[str, Any]", keywords))
+    first = given[0] if given else None
     if isinstance(first, NDArray) and "chunks" not in chosen and "blocks" not in chosen and 0 not in first.chunks:
         chosen.update(chunks=first.chunks, blocks=first.blocks)
+        if chosen.get("cparams") is None and first.dtype == sources[0].dtype:
+            chosen["cparams"] = first.cparams
     blueprint = plan_array(whole, sources[0].dtype, chosen)
 
     def read(box: Box) -> np.ndarray[Any, Any]:
@@ -185,4 +192,49 @@ def _joined(sources: list[Source], axis: int, first: object, keywords: ArrayKeyw
             number += 1
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
 
-    return build_array(blueprint, read)
+    held = [_ChunksHeld(one) if _fits(one, blueprint) else None for one in given]
+
+    def ready(box: Box) -> bytes | None:
+        number = bisect_right(ends, box[axis].start)
+        chunks = held[number]
+        if chunks is None or box[axis].stop > ends[number]:
+            return None
+        begin = ends[number] - sources[number].shape[axis]
+        return chunks.at([edge.start - begin if at == axis else edge.start for at, edge in enumerate(box)])
+
+    return build_array(blueprint, read, ready=ready if any(held) else None)
+
+
+def _fits(given: object, blueprint: Blueprint) -> TypeGuard[NDArray]:
+    """Return whether chunks of `given` are as the new array would make them."""
+    if not isinstance(given, NDArray) or given._base is not None or given.schunk._postfilter is not None:
+        return False
+    held, new = given._form.layout, blueprint.layout
+    if (given.dtype, held.chunks, held.blocks) != (blueprint.dtype, new.chunks, new.blocks):
+        return False
+    one = replace(as_recorded(blueprint.cparams), nthreads=1)
+    return replace(as_recorded(given.cparams), nthreads=1) == one
+
+
+class _ChunksHeld:
+    """The chunks of an array, to be taken as they are."""
+
+    def __init__(self, array: NDArray) -> None:
+        self._store = array._handle.opened()
+        self._form = array._form
+
+    def at(self, starts: Sequence[int]) -> bytes | None:
+        """Return the chunk that begins at an item, if one does; it is compared with its seal."""
+        form = self._form
+        number = 0
+        for start, (_, chunk, step, *_) in zip(starts, form.places, strict=True):
+            if start % chunk:
+                return None
+            number += start // chunk * step
+        source = self._store.source(number)
+        info = _engine.describe(source)
+        blocksize = form.layout.block_items * form.itemsize
+        if info.nbytes != form.chunk_nbytes or (info.blocksize != blocksize and not info.special):
+            return None
+        self._store.check(number)
+        return chunk_bytes(source)

@@ -167,6 +167,8 @@ def _lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
             "array",
             f"{array['dtype']}, shape {array['shape']}, chunks {array['chunkshape']}, blocks {array['blockshape']}",
         )
+        if array["read_as"] is not None:
+            yield "dtype", f"items of {facts['typesize']} bytes are no {array['dtype']}: read as {array['read_as']}"
         yield "grid", f"{' x '.join(map(str, facts['grid'])) or '1'} chunks"
     elif facts["dtype"] is not None:
         shape = "" if facts["shape"] is None else f", shape {tuple(facts['shape'])}"

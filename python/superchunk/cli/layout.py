@@ -9,7 +9,7 @@
                             only in C order, because it has no place for another
 
 Frames that blosc2.save_array wrote have the last one only, and n-dimensional arrays have
-the metalayer "b2nd"; both are understood here as far as naming dtype and shape goes.
+the metalayer "b2nd", or "caterva"; all are understood here as far as naming dtype and shape goes.
 
 Source: docs/cli.md, section "What compress records".
 """
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+import superchunk
 from superchunk.cli.npy import NpyHeader
 from superchunk.exceptions import FormatError
 
@@ -33,7 +34,7 @@ __all__ = ["ArrayOfBlocks", "Layout"]
 NPY_HEADER = "superchunk.npy_header"
 RAW_DTYPE = "superchunk.dtype"
 PACKED = "__pack_tensor__"
-B2ND = "b2nd"
+ARRAYS = ("b2nd", "caterva")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,9 @@ class ArrayOfBlocks:
     chunkshape: tuple[int, ...]
     blockshape: tuple[int, ...]
     dtype: str
+    """As the layer says it."""
+    read_as: str | None = None
+    """What the items are read as, where that text cannot be meant."""
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -101,20 +105,28 @@ class ArrayOfBlocks:
 
     @classmethod
     def of(cls, schunk: SChunk) -> Self | None:
-        """Return the array's description, None for a frame without one."""
-        if B2ND not in schunk.meta:
+        """Return the array's description, None for a frame without one.
+
+        Raises
+        ------
+        FormatError
+            The layer is damaged, or contradicts the frame.
+
+        """
+        layer = next((name for name in ARRAYS if name in schunk.meta), None)
+        if layer is None:
             return None
-        found = schunk.meta[B2ND]
-        try:
-            _version, _ndim, shape, chunkshape, blockshape, _format, dtype = found
-            return cls(
-                shape=tuple(map(int, shape)),
-                chunkshape=tuple(map(int, chunkshape)),
-                blockshape=tuple(map(int, blockshape)),
-                dtype=str(dtype),
-            )
-        except (TypeError, ValueError) as error:
-            raise _contradiction(B2ND, "seven fields", error) from error
+        array = superchunk.NDArray(schunk)
+        said = schunk.meta[layer]
+        text = said[6] if len(said) > 6 else None  # noqa: PLR2004  (the first layers had no dtype)
+        strange = array.dtype.kind == "V" and array.dtype.names is None and "V" not in str(text)
+        return cls(
+            shape=array.shape,
+            chunkshape=array.chunks,
+            blockshape=array.blocks,
+            dtype=str(array.dtype) if text is None else str(text),
+            read_as=array.dtype.str if strange else None,
+        )
 
 
 def _header_from_packed(found: object) -> NpyHeader:

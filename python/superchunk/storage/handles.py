@@ -109,16 +109,28 @@ class StateHandle(TableView):
             old.close()
         return new
 
+    @property
+    def _turns(self) -> LockSidecar | None:
+        """The lock file; None without one, and while the directory that it belongs in has no name yet.
+
+        Nobody else knows of that frame.
+        """
+        if self._sidecar is None:
+            return None
+        state = self._open
+        return None if state.sparse and state.unpublished is not None else self._sidecar
+
     @contextmanager
     def _changing(self) -> Iterator[CommittedFrame]:
         """Hold the frame for a change through this handle."""
-        if self._sidecar is None:
+        turns = self._turns
+        if turns is None:
             with self._holding() as state:
                 yield state
             return
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
-        with self._sidecar.exclusive() as changed:
+        with turns.exclusive() as changed:
             if changed:
                 self._open.refresh(force=True)
             with self._holding() as state:
@@ -178,10 +190,11 @@ class StateHandle(TableView):
 
         """
         state = self._open
-        if self._sidecar is None:
+        turns = self._turns
+        if turns is None:
             state.refresh()
         else:
-            with self._sidecar.shared() as changed:
+            with turns.shared() as changed:
                 state.refresh(force=changed)
         return self._noticed()
 
@@ -202,8 +215,9 @@ class StateHandle(TableView):
         """
         if not self.shifting:
             return ask()
-        if self._sidecar is not None:  # writers wait for readers, and then change chunks where they are
-            with self._sidecar.shared() as changed:
+        turns = self._turns
+        if turns is not None:  # writers wait for readers, and then change chunks where they are
+            with turns.shared() as changed:
                 self._open.refresh(force=changed)
                 return ask()
         for pause in _PAUSES:
@@ -229,8 +243,9 @@ class StateHandle(TableView):
         if not self.shifting:
             yield
             return
-        if self._sidecar is not None:
-            with self._sidecar.shared() as changed:
+        turns = self._turns
+        if turns is not None:
+            with turns.shared() as changed:
                 self._open.refresh(force=changed)
                 yield
             return
@@ -248,10 +263,11 @@ class StateHandle(TableView):
             The lock file cannot be made, locked or written.
 
         """
-        if self._sidecar is None:
+        turns = self._turns
+        if turns is None:
             yield
             return
-        with self._sidecar.exclusive() as changed:
+        with turns.exclusive() as changed:
             self._open.refresh(force=changed)
             self._noticed()
             yield
