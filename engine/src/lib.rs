@@ -10,6 +10,7 @@
 pub mod boxes;
 pub mod chunk;
 pub mod codecs;
+mod copy;
 pub mod cpu;
 pub mod encode;
 pub mod error;

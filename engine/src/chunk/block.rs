@@ -9,10 +9,16 @@ use super::streams::{Stream, Streams};
 use super::worker::{Worker, resize};
 use super::{Chunk, NOT_OPENED};
 use crate::codecs::{CodecFormat, Decoder, ndlz};
+use crate::copy::copy;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
+use crate::filters::{Joint, MAX_PLANES};
 use crate::header::{Body, Special};
 use crate::user::User;
+
+/// Bytes between the planes of a block, whose lengths are often a power of two: without them the same byte of each would
+/// compete for the same places of the cache.
+const APART: usize = 192;
 
 impl Chunk<'_> {
     /// Return the bytes from the start of a block on, as many as can belong to it, and their position.
@@ -65,11 +71,15 @@ impl Chunk<'_> {
         user: Option<&dyn User>,
     ) -> Result<()> {
         let pipeline = self.pipeline()?;
-        let reference = if pipeline.needs_reference() && nblock > 0 && !self.header.vlblocks() {
-            Some(self.reference(worker, user)?)
-        } else {
-            None
-        };
+        let mut reference = None;
+        if pipeline.needs_reference() && self.nblocks > 1 && !self.header.vlblocks() {
+            let first = self.reference(worker, user)?;
+            if nblock == 0 {
+                copy(first, dst);
+                return Ok(());
+            }
+            reference = Some(first);
+        }
         self.decode_block_with(nblock, dst, reference, worker, user)
     }
 
@@ -102,12 +112,87 @@ impl Chunk<'_> {
             if pipeline.backward_is_identity() {
                 return self.decode_streams(nblock, at, data, dst, &mut worker.decoder, user);
             }
-            let stage = resize(&mut worker.stage, dst.len())?;
-            self.decode_streams(nblock, at, data, stage, &mut worker.decoder, user)?;
+            let nstreams = self.nstreams_of(nblock);
+            if nstreams > 1
+                && let Some(joint) = pipeline.joint(reference)
+                && joint.width == nstreams
+            {
+                let streams = Streams { data, at, nblock, format: self.format, from: 0 };
+                return self.decode_planes(streams, joint, dst, reference, worker, user);
+            }
+            let stage = if let Some(bytes) = self.plain_block(nblock, nstreams, at, data, dst.len())? {
+                bytes
+            } else {
+                let stage = resize(&mut worker.stage, dst.len())?;
+                self.decode_streams(nblock, at, data, stage, &mut worker.decoder, user)?;
+                stage
+            };
             pipeline.backward(Isa::detect(), stage, dst, reference, &mut worker.filters, user.map(User::filters))
         })();
         worker.input = input;
         outcome
+    }
+
+    /// The bytes of a block that is one stream, stored plain.
+    fn plain_block<'d>(
+        &self,
+        nblock: usize,
+        nstreams: usize,
+        at: u64,
+        data: &'d [u8],
+        len: usize,
+    ) -> Result<Option<&'d [u8]>> {
+        if nstreams > 1 || self.header.vlblocks() {
+            return Ok(None);
+        }
+        match (Streams { data, at, nblock, format: self.format, from: 0 }).next(len)? {
+            Stream::Plain(bytes) => Ok(Some(bytes)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Decode a block of one stream for each byte of an item, which are then joined to items; those that are stored
+    /// plain are joined from where they are, and runs of one value are all the same bytes.
+    fn decode_planes(
+        &self,
+        mut streams: Streams<'_>,
+        joint: Joint,
+        dst: &mut [u8],
+        reference: Option<&[u8]>,
+        worker: &mut Worker,
+        user: Option<&dyn User>,
+    ) -> Result<()> {
+        let nstreams = joint.width;
+        let length = dst.len() / nstreams;
+        let Worker { stage, run, decoder, .. } = worker;
+        let mut rooms = resize(stage, nstreams * (length + APART))?.chunks_exact_mut(length + APART);
+        let (mut run, mut runs) = (Some(run), None);
+        let mut planes: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
+        for plane in &mut planes[..nstreams] {
+            let stream = streams.next(length)?;
+            let room = rooms.next().and_then(|room| room.get_mut(..length)).unwrap_or_default();
+            *plane = match stream {
+                Stream::Plain(bytes) => bytes,
+                Stream::Run(value) => match (runs, run.take()) {
+                    (Some((same, bytes)), _) if same == value => bytes,
+                    (None, Some(run)) => {
+                        let bytes = run.of(value, length)?;
+                        runs = Some((value, bytes));
+                        bytes
+                    }
+                    _ => {
+                        room.fill(value);
+                        room
+                    }
+                },
+                Stream::Coded(bytes) => {
+                    let at = streams.at + (streams.from - bytes.len()) as u64;
+                    self.decode_coded(streams.nblock, at, bytes, room, decoder, user)?;
+                    room
+                }
+            };
+        }
+        joint.backward(Isa::detect(), &planes[..nstreams], dst, reference)
     }
 
     fn decode_streams(
@@ -123,7 +208,7 @@ impl Chunk<'_> {
             let end = self.end_of(usize::try_from(at).unwrap_or(usize::MAX));
             let payload = data.get(4..end - usize::try_from(at).unwrap_or(0)).unwrap_or_default();
             if payload.len() == out.len() {
-                out.copy_from_slice(payload);
+                copy(payload, out);
                 return Ok(());
             }
             return self.decode_coded(nblock, at + 4, payload, out, decoder, user);
@@ -133,7 +218,7 @@ impl Chunk<'_> {
         for out in out.chunks_exact_mut((out.len() / nstreams).max(1)) {
             match streams.next(out.len())? {
                 Stream::Run(value) => out.fill(value),
-                Stream::Plain(bytes) => out.copy_from_slice(bytes),
+                Stream::Plain(bytes) => copy(bytes, out),
                 Stream::Coded(bytes) => {
                     let at = at + (streams.from - bytes.len()) as u64;
                     self.decode_coded(nblock, at, bytes, out, decoder, user)?;
@@ -180,7 +265,7 @@ impl Chunk<'_> {
             Body::Memcpyed => {
                 let at = self.header.len() + from;
                 match self.bytes.get(at..at + dst.len()) {
-                    Some(bytes) => dst.copy_from_slice(bytes),
+                    Some(bytes) => copy(bytes, dst),
                     None => self.source.read_all(at as u64, dst, "memcpyed chunk")?,
                 }
             }

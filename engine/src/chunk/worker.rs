@@ -16,6 +16,7 @@ pub(crate) struct Worker {
     pub(super) block: Vec<u8>,
     pub(super) input: Vec<u8>,
     pub(super) scratch: Vec<u8>,
+    pub(super) run: Run,
     /// What others than the decoder keep between blocks.
     pub(crate) plain: Vec<u8>,
 }
@@ -24,11 +25,34 @@ impl Worker {
     /// Let go of scratch space that only an unusually large block needed.
     pub(crate) fn trim(&mut self) {
         self.filters.trim(KEEP);
-        for buffer in [&mut self.stage, &mut self.block, &mut self.input, &mut self.scratch, &mut self.plain] {
+        let Self { stage, block, input, scratch, plain, run, .. } = self;
+        for buffer in [stage, block, input, scratch, plain, &mut run.bytes] {
             if buffer.capacity() > KEEP {
                 *buffer = Vec::new();
             }
         }
+    }
+}
+
+/// One byte over and over: the planes of a run, for as many blocks as have it.
+#[derive(Default)]
+pub(super) struct Run {
+    value: u8,
+    bytes: Vec<u8>,
+}
+
+impl Run {
+    /// `len` bytes of `value`.
+    pub(super) fn of(&mut self, value: u8, len: usize) -> Result<&[u8]> {
+        if self.value != value {
+            self.bytes.clear();
+            self.value = value;
+        }
+        if let Some(more) = len.checked_sub(self.bytes.len()) {
+            self.bytes.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed: len as u64 })?;
+            self.bytes.resize(len, value);
+        }
+        Ok(&self.bytes[..len])
     }
 }
 

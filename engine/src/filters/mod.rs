@@ -26,7 +26,9 @@ mod truncate;
 mod x86;
 
 pub use bitshuffle::BitshuffleRule;
+pub(crate) use pipeline::Joint;
 pub use pipeline::{Pipeline, Scratch};
+pub(crate) use shuffle::MAX_PLANES;
 
 use crate::error::Result;
 

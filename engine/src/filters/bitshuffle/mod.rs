@@ -32,7 +32,7 @@ pub enum BitshuffleRule {
 }
 
 /// Bytes of byte planes that are kept at a time.
-const TILE: usize = 16 << 10;
+const TILE: usize = 8 << 10;
 
 /// Split `src` into bit planes in `dst`, of the same length, by items of `width` bytes, at most 255.
 pub(super) fn bitshuffle(isa: Isa, rule: BitshuffleRule, width: usize, src: &[u8], dst: &mut [u8]) {

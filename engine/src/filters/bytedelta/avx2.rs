@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::{
     __m256i, _mm_cvtsi128_si32, _mm256_add_epi8, _mm256_castsi256_si128, _mm256_permute2x128_si256,
-    _mm256_permute4x64_epi64, _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_si256,
+    _mm256_permute4x64_epi64, _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_slli_si256,
 };
 
 use super::scalar;
@@ -15,11 +15,11 @@ fn last_of_halves(sums: __m256i) -> __m256i {
     _mm256_shuffle_epi8(sums, _mm256_set1_epi8(15))
 }
 
-/// Running sums of one plane.
+/// Running sums of one plane, beginning with `sum`.
 #[target_feature(enable = "avx2")]
-pub(super) fn sums(src: &[u8], dst: &mut [u8]) {
+pub(super) fn sums(sum: u8, src: &[u8], dst: &mut [u8]) {
     let whole = src.len() / 32 * 32;
-    let mut before = _mm256_setzero_si256();
+    let mut before = _mm256_set1_epi8(sum.cast_signed());
     for at in (0..whole).step_by(32) {
         let x = load32(src, at);
         let x = _mm256_add_epi8(x, _mm256_slli_si256::<1>(x));

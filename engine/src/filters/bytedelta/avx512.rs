@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::{
     _mm_cvtsi128_si32, _mm512_add_epi8, _mm512_bslli_epi128, _mm512_castsi512_si128, _mm512_maskz_permutexvar_epi8,
-    _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512,
+    _mm512_permutexvar_epi8, _mm512_set1_epi8,
 };
 
 use super::scalar;
@@ -19,13 +19,13 @@ const QUARTERS: [u8; 64] = {
     places
 };
 
-/// Running sums of one plane.
+/// Running sums of one plane, beginning with `sum`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(super) fn sums(src: &[u8], dst: &mut [u8]) {
+pub(super) fn sums(sum: u8, src: &[u8], dst: &mut [u8]) {
     let whole = src.len() / 64 * 64;
     let quarters = load64(&QUARTERS, 0);
     let (middle, last) = (_mm512_set1_epi8(31), _mm512_set1_epi8(63));
-    let mut before = _mm512_setzero_si512();
+    let mut before = _mm512_set1_epi8(sum.cast_signed());
     for at in (0..whole).step_by(64) {
         let x = load64(src, at);
         let x = _mm512_add_epi8(x, _mm512_bslli_epi128::<1>(x));

@@ -26,7 +26,12 @@ pub(super) fn forward(nplanes: usize, src: &[u8], dst: &mut [u8]) {
 
 /// Undo [`forward`].
 pub(super) fn backward(isa: Isa, nplanes: usize, src: &[u8], dst: &mut [u8]) {
-    for_planes(nplanes, src, dst, |src, dst| sums(isa, src, dst));
+    for_planes(nplanes, src, dst, |src, dst| sums(isa, 0, src, dst));
+}
+
+/// Undo [`forward`] for a part of a plane: `before` is the plain byte before it.
+pub(super) fn backward_part(isa: Isa, before: u8, src: &[u8], dst: &mut [u8]) {
+    sums(isa, before, src, dst);
 }
 
 /// Undo what the old version did.
@@ -35,7 +40,7 @@ pub(super) fn backward_old(isa: Isa, nplanes: usize, src: &[u8], dst: &mut [u8])
         let restart = src.len() / 16 * 16;
         let (head, rest) = src.split_at(restart);
         let (dst_head, dst_rest) = dst.split_at_mut(restart);
-        sums(isa, head, dst_head);
+        sums(isa, 0, head, dst_head);
         scalar::sums(0, rest, dst_rest);
     });
 }
@@ -53,22 +58,22 @@ fn for_planes(nplanes: usize, src: &[u8], dst: &mut [u8], mut work: impl FnMut(&
     }
 }
 
-/// Running sums of one plane.
-fn sums(isa: Isa, src: &[u8], dst: &mut [u8]) {
+/// Running sums of one plane, beginning with `sum`.
+fn sums(isa: Isa, sum: u8, src: &[u8], dst: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if isa.has_avx512() {
         #[expect(unsafe_code, reason = "steps into code for AVX-512")]
         // SAFETY: an `Isa` with AVX-512 exists only where detection found it.
-        return unsafe { avx512::sums(src, dst) };
+        return unsafe { avx512::sums(sum, src, dst) };
     }
     #[cfg(target_arch = "x86_64")]
     if isa.has_avx2() {
         #[expect(unsafe_code, reason = "steps into code for AVX2")]
         // SAFETY: an `Isa` with AVX2 exists only where detection found it.
-        return unsafe { avx2::sums(src, dst) };
+        return unsafe { avx2::sums(sum, src, dst) };
     }
     let _ = isa;
-    scalar::sums(0, src, dst);
+    scalar::sums(sum, src, dst);
 }
 
 #[cfg(test)]

@@ -39,6 +39,11 @@ pub(super) fn backward(width: usize, src: &[u8], dst: &mut [u8], reference: Opti
     }
 }
 
+/// Undo [`forward`] for whole words with the part of the reference that belongs to them.
+pub(super) fn with_reference(src: &[u8], reference: &[u8], dst: &mut [u8]) {
+    scalar::xor(src, reference, dst);
+}
+
 /// Copy the bytes that do not fill a word; return the whole words of both sides.
 fn cut<'a, 'b>(width: usize, src: &'a [u8], dst: &'b mut [u8]) -> (&'a [u8], &'b mut [u8]) {
     let whole = src.len() / width * width;

@@ -9,10 +9,12 @@ use std::borrow::Cow;
 
 use super::bitshuffle::{self, BitshuffleRule};
 use super::cells::Cells;
+use super::shuffle::MAX_PLANES;
 use super::{
     BITSHUFFLE, BYTEDELTA, BYTEDELTA_OLD, DELTA, INT_TRUNC, NDCELL, NDMEAN, NOFILTER, SHUFFLE, TRUNC_PREC, UserFilter,
     bytedelta, delta, name_of_id, shuffle, truncate,
 };
+use crate::copy::copy;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::shape::BlockShape;
@@ -165,6 +167,24 @@ impl Pipeline {
         }
     }
 
+    /// What is to be undone, if it is [`SHUFFLE`], maybe after [`BYTEDELTA`] of its planes, and before [`DELTA`] if there is a
+    /// reference: all in one go, a tile at a time.
+    pub(crate) fn joint(&self, reference: Option<&[u8]>) -> Option<Joint> {
+        let mut steps = self.steps_backward().copied().peekable();
+        let sums = steps.next_if(|step| matches!(step, Step::Bytedelta { .. }));
+        let Some(Step::Shuffle { width }) = steps.next() else { return None };
+        let delta = steps.next_if(|step| matches!(step, Step::Delta { .. }) && reference.is_some());
+        let fits = shuffle::may_lie_apart(width) && sums.is_none_or(|sums| sums == Step::Bytedelta { nplanes: width });
+        // Words wider than items would not end where items do.
+        let words =
+            delta.is_none_or(|delta| matches!(delta, Step::Delta { width: word } if width.is_multiple_of(word)));
+        (fits && words && steps.next().is_none()).then_some(Joint {
+            width,
+            sums: sums.is_some(),
+            delta: delta.is_some(),
+        })
+    }
+
     /// Filter `block` when writing, and return the result: in `scratch`, or the block itself.
     ///
     /// `reference` is block 0 as a reader decodes it, for all blocks but that one, where
@@ -217,9 +237,19 @@ impl Pipeline {
         if stage.len() != dst.len() {
             return Err(Error::Destination { needed: stage.len() as u64, got: dst.len() as u64 });
         }
+        if let Some(joint) = self.joint(reference)
+            && !stage.is_empty()
+            && stage.len().is_multiple_of(joint.width)
+        {
+            let mut planes: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
+            for (place, plane) in planes.iter_mut().zip(stage.chunks_exact(stage.len() / joint.width)) {
+                *place = plane;
+            }
+            return joint.backward(isa, &planes[..joint.width], dst, reference);
+        }
         let mut steps = self.steps_backward();
         let Some(first) = steps.next() else {
-            dst.copy_from_slice(stage);
+            copy(stage, dst);
             return Ok(());
         };
         // The last step must land in `dst`, and the steps alternate.
@@ -243,6 +273,63 @@ impl Pipeline {
     /// The steps that must be undone, in the order of undoing.
     fn steps_backward(&self) -> impl Iterator<Item = &Step> + Clone {
         self.steps.iter().rev().filter(|step| !matches!(step, Step::Truncate { .. }))
+    }
+}
+
+/// Filters that are undone together: [`SHUFFLE`] and what goes with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Joint {
+    /// The width of items in bytes, and the number of planes.
+    pub(crate) width: usize,
+    /// Whether the planes are [`BYTEDELTA`]'s.
+    sums: bool,
+    /// Whether the items are [`DELTA`]'s, with a reference.
+    delta: bool,
+}
+
+/// Bytes of items that are joined at a time where there is more to undo than a shuffle: they stay in the nearest cache.
+const TILE: usize = 8 << 10;
+
+impl Joint {
+    /// Undo the filters. Every plane is a slice of its own, one for each byte of an item and all of the same length.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] for a reference that is shorter than the block.
+    pub(crate) fn backward(self, isa: Isa, planes: &[&[u8]], dst: &mut [u8], reference: Option<&[u8]>) -> Result<()> {
+        if !self.sums && !self.delta {
+            shuffle::unshuffle_planes(isa, planes, dst);
+            return Ok(());
+        }
+        let reference = checked(reference, dst.len())?.unwrap_or_default();
+        let (mut plain, mut items) = ([0; TILE], [0; TILE]);
+        let mut last = [0; MAX_PLANES];
+        let nitems = TILE / self.width;
+        for (ntile, dst) in dst.chunks_mut(nitems * self.width).enumerate() {
+            let from = ntile * nitems;
+            let len = dst.len() / self.width;
+            let mut tile: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
+            let mut rooms = plain.chunks_exact_mut(len);
+            for ((part, plane), last) in tile.iter_mut().zip(planes).zip(&mut last) {
+                *part = &plane[from..from + len];
+                if self.sums
+                    && let Some(room) = rooms.next()
+                {
+                    bytedelta::backward_part(isa, *last, part, room);
+                    *last = room[len - 1];
+                    *part = room;
+                }
+            }
+            let tile = &tile[..self.width];
+            if self.delta {
+                let items = &mut items[..dst.len()];
+                shuffle::unshuffle_planes(isa, tile, items);
+                delta::with_reference(items, &reference[from * self.width..], dst);
+            } else {
+                shuffle::unshuffle_planes(isa, tile, dst);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -7,18 +7,23 @@
 //! within 16, and then needs rounds of larger units to do the same.
 
 use std::arch::x86_64::{
-    __m256i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm256_castsi256_si128, _mm256_extracti128_si256,
+    __m128i, __m256i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm256_castsi256_si128, _mm256_extracti128_si256,
     _mm256_permute2x128_si256, _mm256_set_epi64x, _mm256_set_m128i, _mm256_setzero_si256, _mm256_shuffle_epi8,
     _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8,
     _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
 use super::scalar;
+use crate::copy::prefetch;
 use crate::filters::starts;
 use crate::filters::x86::{load16, load32, store16, store32};
 
 /// Items handled at a time.
 const STEP: usize = 32;
+
+/// How far ahead planes that are read are asked for, and the items that are written, in bytes.
+pub(super) const PLANES_AHEAD: usize = 512;
+pub(super) const ITEMS_AHEAD: usize = 1024;
 
 /// For 16 bytes of items of `width` bytes: where each byte comes from when byte 0 of all items goes first.
 #[expect(clippy::cast_possible_truncation, reason = "the places are below 16")]
@@ -49,14 +54,29 @@ fn unpack<const T: usize>(a: __m256i, b: __m256i) -> [__m256i; 2] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn interleave<const T: usize, const UNITS: usize>(mut rows: [__m256i; T]) -> [__m256i; T] {
-    for _ in 0..T.ilog2() {
-        let mut next = rows;
-        for n in 0..T / 2 {
-            [next[2 * n], next[2 * n + 1]] = unpack::<UNITS>(rows[n], rows[n + T / 2]);
-        }
-        rows = next;
+    // Not a loop: the compiler would keep the rows of one in memory.
+    rows = once::<T, UNITS>(rows);
+    if T > 2 {
+        rows = once::<T, UNITS>(rows);
+    }
+    if T > 4 {
+        rows = once::<T, UNITS>(rows);
+    }
+    if T > 8 {
+        rows = once::<T, UNITS>(rows);
     }
     rows
+}
+
+/// One round of [`interleave`].
+#[inline]
+#[target_feature(enable = "avx2")]
+fn once<const T: usize, const UNITS: usize>(rows: [__m256i; T]) -> [__m256i; T] {
+    let mut next = rows;
+    for n in 0..T / 2 {
+        [next[2 * n], next[2 * n + 1]] = unpack::<UNITS>(rows[n], rows[n + T / 2]);
+    }
+    next
 }
 
 /// 32 items of T bytes, in order, to their T planes.
@@ -111,15 +131,22 @@ fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx2")]
-fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
-    let nitems = src.len() / T;
-    for start in starts(nitems, STEP) {
-        let mut planes = [_mm256_setzero_si256(); T];
-        for (j, plane) in planes.iter_mut().enumerate() {
-            *plane = load32(src, j * nitems + start);
+fn unshuffle_of<const T: usize>(planes: &[&[u8]], dst: &mut [u8]) {
+    let Some(planes) = planes.first_chunk::<T>() else { return };
+    for start in starts(planes[0].len(), 2 * STEP) {
+        let items = &mut dst[start * T..(start + 2 * STEP) * T];
+        for (n, plane) in planes.iter().enumerate() {
+            prefetch(plane, start + PLANES_AHEAD);
+            prefetch(items, ITEMS_AHEAD + 64 * n);
         }
-        for (n, row) in to_items(planes).iter().enumerate() {
-            store32(dst, start * T + 32 * n, *row);
+        for half in [0, STEP] {
+            let mut rows = [_mm256_setzero_si256(); T];
+            for (row, plane) in rows.iter_mut().zip(planes) {
+                *row = load32(plane, start + half);
+            }
+            for (n, row) in to_items(rows).iter().enumerate() {
+                store32(items, half * T + 32 * n, *row);
+            }
         }
     }
 }
@@ -136,18 +163,14 @@ fn load_column<const COLUMN: usize>(src: &[u8], at: usize, width: usize) -> __m2
     _mm256_set_epi64x(d, c, b, a)
 }
 
-/// Undo [`load_column`].
+/// Undo one half of [`load_column`]: 16 bytes of a column.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store_column<const COLUMN: usize>(dst: &mut [u8], at: usize, width: usize, row: __m256i) {
-    let (low, high) = (_mm256_castsi256_si128(row), _mm256_extracti128_si256::<1>(row));
+fn store_column<const COLUMN: usize>(dst: &mut [u8], at: usize, width: usize, lane: __m128i) {
     if COLUMN == 16 {
-        store16(dst, at, low);
-        store16(dst, at + width, high);
-        return;
+        return store16(dst, at, lane);
     }
-    let items =
-        [_mm_cvtsi128_si64(low), _mm_extract_epi64::<1>(low), _mm_cvtsi128_si64(high), _mm_extract_epi64::<1>(high)];
+    let items = [_mm_cvtsi128_si64(lane), _mm_extract_epi64::<1>(lane)];
     for (n, item) in items.iter().enumerate() {
         dst[at + n * width..at + n * width + 8].copy_from_slice(&item.to_le_bytes());
     }
@@ -183,17 +206,26 @@ fn unshuffle_columns<const COLUMN: usize>(width: usize, src: &[u8], dst: &mut [u
     let nitems = src.len() / width;
     let within = nitems_within(COLUMN, width, src.len());
     for start in starts(within, STEP) {
+        for line in (0..STEP * width).step_by(64) {
+            prefetch(&dst[start * width..], ITEMS_AHEAD + line);
+        }
         for column in starts(width.max(COLUMN), COLUMN) {
             let mut planes = [_mm256_setzero_si256(); COLUMN];
             for (j, plane) in planes.iter_mut().enumerate().take(width) {
                 *plane = load32(src, (column + j) * nitems + start);
             }
-            for (n, row) in to_items(planes).iter().enumerate() {
-                store_column::<COLUMN>(dst, (start + n * STEP / COLUMN) * width + column, width, *row);
+            // The lower lanes hold the first half of the items, and items are stored in order.
+            let lanes = interleave::<COLUMN, 16>(planes);
+            for upper in [false, true] {
+                for (n, row) in lanes.iter().enumerate() {
+                    let item = start + usize::from(upper) * STEP / 2 + n * STEP / 2 / COLUMN;
+                    let lane = if upper { _mm256_extracti128_si256::<1>(*row) } else { _mm256_castsi256_si128(*row) };
+                    store_column::<COLUMN>(dst, item * width + column, width, lane);
+                }
             }
         }
     }
-    scalar::unshuffle_from(within, width, src, dst);
+    scalar::unshuffle_from(within, width, &src.chunks_exact(nitems), dst);
 }
 
 /// Shuffle `src`, whole items of `width` bytes; false if there are too few items.
@@ -213,19 +245,31 @@ pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     true
 }
 
-/// Undo [`shuffle`], under the same condition.
+/// Undo [`shuffle`] of widths that are no power of two or above 16, under the same condition.
 #[target_feature(enable = "avx2")]
 pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     if src.len() / width < 2 * STEP {
         return false;
     }
     match width {
-        2 => unshuffle_of::<2>(src, dst),
-        4 => unshuffle_of::<4>(src, dst),
-        8 => unshuffle_of::<8>(src, dst),
-        16 => unshuffle_of::<16>(src, dst),
         ..8 => unshuffle_columns::<8>(width, src, dst),
         _ => unshuffle_columns::<16>(width, src, dst),
+    }
+    true
+}
+
+/// Undo [`shuffle`] for 2, 4, 8 or 16 planes of the same length that may lie apart, under the same condition.
+#[target_feature(enable = "avx2")]
+pub(super) fn unshuffle_planes(planes: &[&[u8]], dst: &mut [u8]) -> bool {
+    if planes[0].len() < 2 * STEP {
+        return false;
+    }
+    match planes.len() {
+        2 => unshuffle_of::<2>(planes, dst),
+        4 => unshuffle_of::<4>(planes, dst),
+        8 => unshuffle_of::<8>(planes, dst),
+        16 => unshuffle_of::<16>(planes, dst),
+        _ => return false,
     }
     true
 }

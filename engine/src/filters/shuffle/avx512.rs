@@ -7,6 +7,8 @@
 
 use std::arch::x86_64::{__m512i, _mm512_permutex2var_epi8, _mm512_setzero_si512};
 
+use super::avx2::{ITEMS_AHEAD, PLANES_AHEAD};
+use crate::copy::prefetch;
 use crate::filters::starts;
 use crate::filters::x86::{load64, store64};
 
@@ -81,15 +83,18 @@ fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
-    let nitems = src.len() / T;
-    for start in starts(nitems, STEP) {
-        let mut planes = [_mm512_setzero_si512(); T];
-        for (j, plane) in planes.iter_mut().enumerate() {
-            *plane = load64(src, j * nitems + start);
+fn unshuffle_of<const T: usize>(planes: &[&[u8]], dst: &mut [u8]) {
+    let Some(planes) = planes.first_chunk::<T>() else { return };
+    for start in starts(planes[0].len(), STEP) {
+        let items = &mut dst[start * T..(start + STEP) * T];
+        let mut rows = [_mm512_setzero_si512(); T];
+        for (n, (row, plane)) in rows.iter_mut().zip(planes).enumerate() {
+            *row = load64(plane, start);
+            prefetch(plane, start + PLANES_AHEAD);
+            prefetch(items, ITEMS_AHEAD + 64 * n);
         }
-        for (n, row) in to_items(planes).iter().enumerate() {
-            store64(dst, start * T + 64 * n, *row);
+        for (n, row) in to_items(rows).iter().enumerate() {
+            store64(items, 64 * n, *row);
         }
     }
 }
@@ -110,17 +115,17 @@ pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     true
 }
 
-/// Undo [`shuffle`], under the same conditions.
+/// Undo [`shuffle`] for planes of the same length that may lie apart, under the same conditions.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
-    if src.len() / width < STEP {
+pub(super) fn unshuffle_planes(planes: &[&[u8]], dst: &mut [u8]) -> bool {
+    if planes[0].len() < STEP {
         return false;
     }
-    match width {
-        2 => unshuffle_of::<2>(src, dst),
-        4 => unshuffle_of::<4>(src, dst),
-        8 => unshuffle_of::<8>(src, dst),
-        16 => unshuffle_of::<16>(src, dst),
+    match planes.len() {
+        2 => unshuffle_of::<2>(planes, dst),
+        4 => unshuffle_of::<4>(planes, dst),
+        8 => unshuffle_of::<8>(planes, dst),
+        16 => unshuffle_of::<16>(planes, dst),
         _ => return false,
     }
     true

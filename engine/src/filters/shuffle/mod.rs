@@ -36,8 +36,33 @@ pub(super) fn unshuffle(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) {
     let (planes, tail) = src.split_at(whole);
     let (dst, dst_tail) = dst.split_at_mut(whole);
     dst_tail.copy_from_slice(tail);
-    if !unshuffle_fast(isa, width, planes, dst) {
-        scalar::unshuffle(width, planes, dst);
+    let nitems = whole / width;
+    if nitems == 0 {
+        return;
+    }
+    if may_lie_apart(width) {
+        let mut list = [&planes[..0]; MAX_PLANES];
+        for (place, plane) in list.iter_mut().zip(planes.chunks_exact(nitems)) {
+            *place = plane;
+        }
+        unshuffle_planes(isa, &list[..width], dst);
+    } else if !unshuffle_columns(isa, width, planes, dst) {
+        scalar::unshuffle(width, &planes.chunks_exact(nitems), dst);
+    }
+}
+
+/// The most planes that [`unshuffle_planes`] takes.
+pub(crate) const MAX_PLANES: usize = 16;
+
+/// Whether there is code for items of `width` bytes whose planes may lie apart.
+pub(super) const fn may_lie_apart(width: usize) -> bool {
+    matches!(width, 2 | 4 | 8 | 16)
+}
+
+/// Undo [`shuffle`] for 2, 4, 8 or 16 planes of the same length, wherever they are; `dst` takes all their bytes.
+pub(super) fn unshuffle_planes(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) {
+    if !unshuffle_planes_fast(isa, planes, dst) {
+        scalar::unshuffle(planes.len(), &planes.iter().copied(), dst);
     }
 }
 
@@ -68,13 +93,25 @@ fn shuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     false
 }
 
-/// Undo [`shuffle_fast`].
-fn unshuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+/// Unshuffle items of any other width with the best version that can; false if none can.
+fn unshuffle_columns(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if isa.has_avx2() {
+        #[expect(unsafe_code, reason = "steps into code for AVX2")]
+        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+        return unsafe { avx2::unshuffle(width, src, dst) };
+    }
+    let _ = (isa, width, src, dst);
+    false
+}
+
+/// Unshuffle planes with the best version that can; false if none can.
+fn unshuffle_planes_fast(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if isa.has_avx512() {
         #[expect(unsafe_code, reason = "steps into code for AVX-512")]
         // SAFETY: an `Isa` with AVX-512 exists only where detection found it.
-        let done = unsafe { avx512::unshuffle(width, src, dst) };
+        let done = unsafe { avx512::unshuffle_planes(planes, dst) };
         if done {
             return true;
         }
@@ -83,15 +120,15 @@ fn unshuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     if isa.has_avx2() {
         #[expect(unsafe_code, reason = "steps into code for AVX2")]
         // SAFETY: an `Isa` with AVX2 exists only where detection found it.
-        return unsafe { avx2::unshuffle(width, src, dst) };
+        return unsafe { avx2::unshuffle_planes(planes, dst) };
     }
     #[cfg(target_arch = "aarch64")]
     if isa.has_neon() {
         #[expect(unsafe_code, reason = "steps into code for NEON")]
         // SAFETY: an `Isa` with NEON exists only where detection found it.
-        return unsafe { neon::unshuffle(width, src, dst) };
+        return unsafe { neon::unshuffle_planes(planes, dst) };
     }
-    let _ = (isa, width, src, dst);
+    let _ = (isa, planes, dst);
     false
 }
 
@@ -124,6 +161,26 @@ mod tests {
                     let mut back = vec![0x5A; at + src.len()];
                     unshuffle(isa, width, &shuffled[at..], &mut back[at..]);
                     assert_eq!(back[at..], *src, "{} width {width} length {}", isa.name(), src.len());
+                });
+            });
+        }
+    }
+
+    #[test]
+    fn planes_that_lie_apart_come_together() {
+        for width in [2, 4, 8, 16] {
+            assert!(may_lie_apart(width));
+            cases(width, |src, at| {
+                let nitems = src.len() / width;
+                let shuffled = model(width, src);
+                let room: Vec<Vec<u8>> = (0..width)
+                    .map(|j| [&vec![0xA5; at + 3 * j][..], &shuffled[j * nitems..(j + 1) * nitems]].concat())
+                    .collect();
+                let planes: Vec<&[u8]> = room.iter().enumerate().map(|(j, room)| &room[at + 3 * j..]).collect();
+                on_every_isa(|isa| {
+                    let mut back = vec![0x5A; at + nitems * width];
+                    unshuffle_planes(isa, &planes, &mut back[at..]);
+                    assert_eq!(back[at..], src[..nitems * width], "{} width {width} items {nitems}", isa.name());
                 });
             });
         }

@@ -54,12 +54,11 @@ fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
 }
 
 #[target_feature(enable = "neon")]
-fn unshuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
-    let nitems = src.len() / T;
-    for start in starts(nitems, STEP) {
+fn unshuffle_of<const T: usize>(planes: &[&[u8]], dst: &mut [u8]) {
+    for start in starts(planes[0].len(), STEP) {
         let mut rows = [vdupq_n_u8(0); T];
-        for (j, row) in rows.iter_mut().enumerate() {
-            *row = load(src, j * nitems + start);
+        for (row, plane) in rows.iter_mut().zip(planes) {
+            *row = load(plane, start);
         }
         for _ in 0..T.ilog2() {
             let mut next = rows;
@@ -91,17 +90,17 @@ pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     true
 }
 
-/// Undo [`shuffle`], under the same conditions.
+/// Undo [`shuffle`] for planes of the same length that may lie apart, under the same conditions.
 #[target_feature(enable = "neon")]
-pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
-    if src.len() / width < STEP {
+pub(super) fn unshuffle_planes(planes: &[&[u8]], dst: &mut [u8]) -> bool {
+    if planes[0].len() < STEP {
         return false;
     }
-    match width {
-        2 => unshuffle_of::<2>(src, dst),
-        4 => unshuffle_of::<4>(src, dst),
-        8 => unshuffle_of::<8>(src, dst),
-        16 => unshuffle_of::<16>(src, dst),
+    match planes.len() {
+        2 => unshuffle_of::<2>(planes, dst),
+        4 => unshuffle_of::<4>(planes, dst),
+        8 => unshuffle_of::<8>(planes, dst),
+        16 => unshuffle_of::<16>(planes, dst),
         _ => return false,
     }
     true
