@@ -98,6 +98,25 @@ def test_chunks_that_need_the_layer_are_decoded(cparams: dict[str, Any], tmp_pat
     assert "cannot be decoded" in report.damaged_chunks[0].reason
 
 
+@pytest.mark.parametrize(
+    "cparams", [{"filters": [NDCELL], "filters_meta": [4]}, {"codec": ZFP_RATE, "codec_meta": 40, "filters": [0]}]
+)
+def test_such_chunks_are_found_without_the_index(cparams: dict[str, Any], tmp_path: Path) -> None:
+    if cparams.get("codec") == ZFP_RATE:
+        pytest.importorskip("zfpy")
+    path, mended = tmp_path / "a.b2nd", tmp_path / "b.b2nd"
+    theirs(path, **cparams)
+    with superchunk.open(path) as array:
+        items = array[()]
+        last = array.get_chunk(array.nchunks - 1)
+    raw = path.read_bytes()
+    path.write_bytes(raw[: raw.rfind(last) + len(last)])  # neither index nor trailer
+    superchunk.repair(path, mended)
+    with superchunk.open(mended) as array:
+        assert isinstance(array, NDArray)
+        assert (array[()] == items).all()
+
+
 CONTRADICTIONS = {
     "more rows than chunks": (5, (2000).to_bytes(8, "big"), "number of chunks"),
     "negative": (5, b"\xff" * 8, "shape"),

@@ -84,7 +84,7 @@ def _legend(cells: Sequence[MapCell], chunks: int) -> str:
     ramp = "".join(
         f'<span style="display:inline-block;width:9px;height:9px;background:{colour(n / 6)}"></span>' for n in range(7)
     )
-    words = [f"ratio 1 {ramp} {BEST_RATIO:.0f} and more"]
+    words = [f'ratio 1</span> {ramp} <span style="{_FAINT}">{BEST_RATIO:.0f} and more']  # colours as in the strip
     if any(cell.special is not None for cell in cells):
         words.append("grey: one special value")
     if any(cell.damaged for cell in cells):
@@ -94,7 +94,7 @@ def _legend(cells: Sequence[MapCell], chunks: int) -> str:
         words.append(f"{looked:,} of {chunks:,} chunks looked at, {SAMPLES} at most")
     elif len(cells) < chunks:
         words.append(f"{chunks:,} chunks in {len(cells)} cells")
-    return f'<div style="font-size:11px;{_FAINT}">{" &middot; ".join(words)}</div>'
+    return f'<div style="font-size:11px"><span style="{_FAINT}">{" &middot; ".join(words)}</span></div>'
 
 
 def _fact(name: str, value: str) -> str:
@@ -132,7 +132,7 @@ def html_card(kind: str, place: str, facts: Iterable[tuple[str, str]], cells: Se
         'font-size:13px;line-height:1.45">'
         f'<div style="margin-bottom:4px"><b>{html.escape(kind)}</b>'
         f'<span style="margin-left:10px;{_FAINT}" title="{html.escape(place)}">{html.escape(shown)}</span></div>'
-        '<table style="border-collapse:collapse;border:none;margin:0"><tbody>'
+        '<table style="border-collapse:collapse;border:none;margin:0;font-size:inherit;color:inherit"><tbody>'
         f"{''.join(_fact(name, value) for name, value in facts)}</tbody></table>{strip}</div>"
     )
 

@@ -340,7 +340,7 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget) -> Non
     """Add the chunks that are found without the index."""
     header = found.header
     start = MIN_HEADER_LEN if header is None else header.header_len
-    met = walk(place, start, budget, exact=header is not None)
+    met = walk(place, start, budget, exact=header is not None, layout=layout_in(plan.meta))
     if header is None:
         infer(plan, place, [chunk.info for chunk in met.chunks], met.base)
     if not plan.pieces and met.indexes:

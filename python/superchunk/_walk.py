@@ -106,7 +106,15 @@ def is_whole(
     return True
 
 
-def walk(place: Bytes, start: int, budget: Budget, *, stop: int | None = None, exact: bool = True) -> Walk:
+def walk(
+    place: Bytes,
+    start: int,
+    budget: Budget,
+    *,
+    stop: int | None = None,
+    exact: bool = True,
+    layout: ArrayLayout | None = None,
+) -> Walk:
     """Return the chunks from byte `start` on.
 
     Parameters
@@ -121,6 +129,8 @@ def walk(place: Bytes, start: int, budget: Budget, *, stop: int | None = None, e
         Where to end, the file's end if None.
     exact
         Positions in an index count from `start`; otherwise from the first chunk.
+    layout
+        Of the array that the chunks are of: some codecs and filters go by the shape of its blocks.
 
     Raises
     ------
@@ -133,7 +143,7 @@ def walk(place: Bytes, start: int, budget: Budget, *, stop: int | None = None, e
     starts: set[int] = set()
     at = start
     while 0 <= at <= end - _CHUNK_MIN:
-        chunk = _chunk_at(place, at, end, budget)
+        chunk = _chunk_at(place, at, end, budget, layout)
         if budget.left < 0:
             break
         if chunk is None:
@@ -151,7 +161,7 @@ def walk(place: Bytes, start: int, budget: Budget, *, stop: int | None = None, e
     return found
 
 
-def _chunk_at(place: Bytes, at: int, end: int, budget: Budget) -> FoundChunk | None:
+def _chunk_at(place: Bytes, at: int, end: int, budget: Budget, layout: ArrayLayout | None) -> FoundChunk | None:
     """Return the chunk at byte `at`, if there is one."""
     source = place.source(at, end - at)
     try:
@@ -163,7 +173,7 @@ def _chunk_at(place: Bytes, at: int, end: int, budget: Budget) -> FoundChunk | N
     status = _engine.check_seals([source])[0][0]
     if info.special not in (0, 3):  # no writer stores these
         return None
-    return FoundChunk(at, info, status == 0) if is_whole(source, info, status, budget) else None
+    return FoundChunk(at, info, status == 0) if is_whole(source, info, status, budget, layout) else None
 
 
 def _resume(place: Bytes, at: int, end: int) -> int:

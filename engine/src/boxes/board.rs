@@ -9,11 +9,18 @@ use std::ops::Range;
 use super::copy::{Axis, Collect, Steps, Walk};
 use super::geometry::MAX_DIMS;
 use super::plan::Plan;
-use crate::chunk::repeat;
-use crate::error::Result;
+use crate::chunk::{repeat, resize};
+use crate::cpu::Isa;
+use crate::error::{Error, Result};
+use crate::filters::{MAX_PLANES, unshuffle_planes};
 
 /// Most tiles that are written together.
 pub(super) const MAX_BAND: usize = 16;
+
+/// Rows of this many bytes are joined out of planes where they belong, shorter ones in a block of their own.
+const LONG_ROW: usize = if cfg!(any(test, fuzzing)) { 24 } else { 2048 };
+/// Where fewer items than one of so many are wanted, only they are joined.
+const SPARSE: usize = 4;
 
 /// A destination, to be shared out.
 pub(super) struct Board<'d, 'p> {
@@ -97,7 +104,7 @@ impl<'d, 'p> Share<'d, 'p> {
         let mut sources = [Axis::ONE; MAX_DIMS];
         let mut places = [Axis::ONE; MAX_DIMS];
         let (mut nblock, mut nblocks, mut bytes) = (0, 1, 0..itemsize);
-        let (mut at, mut row, mut split, mut whole) = (0, itemsize, ndim, true);
+        let (mut at, mut row, mut split, mut whole, mut nitems) = (0, itemsize, ndim, true, 1);
         for i in (0..ndim).rev() {
             let (first, count) = groups[i];
             let (dimension, stride) = (&plan.dimensions[i], plan.geometry.strides()[i]);
@@ -111,6 +118,7 @@ impl<'d, 'p> Share<'d, 'p> {
             let step = plan.strides[i];
             places[i] = Axis { count: segment.count, steps: Steps::Even(step.cast_signed()) };
             at += segment.first * step;
+            nitems *= segment.count;
             // A row goes on through this dimension if the dimensions inside it are covered whole.
             if whole {
                 row *= segment.count;
@@ -137,6 +145,8 @@ impl<'d, 'p> Share<'d, 'p> {
             outer: Walk::new(&sources[..rest]),
             strip: source,
             inner: Collect::new(itemsize, &sources[split..ndim]),
+            sources,
+            nitems,
             nblock,
             bytes,
         })
@@ -153,6 +163,10 @@ pub(super) struct Tile<'d, 'p> {
     strip: Axis<'p>,
     /// How the items of a row are collected.
     inner: Collect<'p>,
+    /// Where in the block all items are, from the first one's.
+    sources: [Axis<'p>; MAX_DIMS],
+    /// How many items.
+    nitems: usize,
     /// The block's number in its chunk.
     pub(super) nblock: usize,
     /// From the first byte that is wanted of the block to behind the last.
@@ -174,6 +188,43 @@ impl Tile<'_, '_> {
     pub(super) fn fill(&mut self, block: &[u8]) -> Result<()> {
         while let Some(mut strip) = self.next_strip() {
             while strip.copy_row(block)? {}
+        }
+        Ok(())
+    }
+
+    /// Whether the rows are better written straight from the planes of the block's items, each `width` bytes.
+    pub(super) fn takes_planes(&self, width: usize) -> bool {
+        self.is_sparse(width) || (self.row() >= LONG_ROW && self.inner.is_run())
+    }
+
+    fn is_sparse(&self, width: usize) -> bool {
+        self.nitems.saturating_mul(width * SPARSE) <= self.bytes.len()
+    }
+
+    /// Write all rows, given the planes of the whole block: byte 0 of all items, byte 1, and so on.
+    pub(super) fn join(&mut self, planes: &[&[u8]], room: &mut Vec<u8>) -> Result<()> {
+        let (isa, width) = (Isa::detect(), planes.len());
+        let first = self.bytes.start / width;
+        if !self.is_sparse(width) {
+            while let Some(mut strip) = self.next_strip() {
+                while strip.join_row(isa, planes, first)? {}
+            }
+            return Ok(());
+        }
+        let picked = Collect::new(1, &self.sources.map(|axis| axis.narrowed(width)));
+        let (bytes, mut items) = resize(room, 2 * self.nitems * width)?.split_at_mut(self.nitems * width);
+        let mut parts: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
+        for ((part, plane), bytes) in parts.iter_mut().zip(planes).zip(bytes.chunks_exact_mut(self.nitems)) {
+            picked.copy(bytes, plane, first)?;
+            *part = bytes;
+        }
+        unshuffle_planes(isa, &parts[..width], items);
+        while let Some(mut strip) = self.rows.next_strip() {
+            while let Some(row) = strip.next_row() {
+                let (here, rest) = std::mem::take(&mut items).split_at_mut(row.len());
+                row.copy_from_slice(here);
+                items = rest;
+            }
         }
         Ok(())
     }
@@ -234,6 +285,23 @@ impl Copying<'_, '_> {
         let from = self.base.wrapping_add(self.from.offset(self.nrow));
         self.nrow += 1;
         self.inner.copy(row, block, 0_usize.wrapping_add_signed(from))?;
+        Ok(true)
+    }
+
+    /// Write the next row, if there is one, out of the planes of a block, from item `first` of it on.
+    fn join_row(&mut self, isa: Isa, planes: &[&[u8]], first: usize) -> Result<bool> {
+        let Some(row) = self.rows.next_row() else { return Ok(false) };
+        let width = planes.len();
+        let from = self.base.wrapping_add(self.from.offset(self.nrow));
+        self.nrow += 1;
+        let from = first + 0_usize.wrapping_add_signed(from) / width;
+        let to = from + row.len() / width;
+        let mut parts: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
+        for (part, plane) in parts.iter_mut().zip(planes) {
+            let (needed, got) = (to as u64, plane.len() as u64);
+            *part = plane.get(from..to).ok_or(Error::Truncated { what: "items of a block", at: 0, needed, got })?;
+        }
+        unshuffle_planes(isa, &parts[..width], row);
         Ok(true)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::board::MAX_BAND;
+use super::board::{MAX_BAND, Tile};
 use super::geometry::Geometry;
 use crate::chunk::{Chunk, Worker, repeat, resize};
 use crate::error::{Error, Result};
@@ -33,6 +33,7 @@ pub(super) struct Content<'a> {
     chunk: Chunk<'a>,
     how: How,
     block_nbytes: usize,
+    itemsize: usize,
     user: Option<&'a dyn User>,
 }
 
@@ -56,7 +57,13 @@ impl<'a> Content<'a> {
                 How::Whole(whole)
             }
         };
-        Ok(Self { chunk, how, block_nbytes: geometry.block_nbytes(), user: options.user })
+        Ok(Self {
+            chunk,
+            how,
+            block_nbytes: geometry.block_nbytes(),
+            itemsize: geometry.itemsize(),
+            user: options.user,
+        })
     }
 
     /// The one item that all items are, where that is so.
@@ -70,6 +77,21 @@ impl<'a> Content<'a> {
     /// Bytes of a block.
     pub(super) fn block_nbytes(&self) -> usize {
         self.block_nbytes
+    }
+
+    /// Whether a tile is best taken from the planes of its block.
+    pub(super) fn has_planes_for(&self, tile: &Tile<'_, '_>) -> bool {
+        let width = self.itemsize;
+        matches!(self.how, How::Blocks)
+            && tile.bytes.len() > self.block_nbytes / 2
+            && tile.takes_planes(width)
+            && self.chunk.width_of_planes(tile.nblock) == Some(width)
+    }
+
+    /// Write a tile from the planes of its block.
+    pub(super) fn join(&self, tile: &mut Tile<'_, '_>, room: &mut Vec<u8>, worker: &mut Worker) -> Result<()> {
+        self.chunk.check_whole(tile.nblock)?;
+        self.chunk.with_planes(tile.nblock, worker, self.user, |planes| tile.join(planes, room))
     }
 
     /// How many blocks, of `most` that stand side by side, to write together in rows of `row` bytes each.

@@ -26,6 +26,16 @@ pub(super) struct Axis<'a> {
 impl Axis<'_> {
     pub(super) const ONE: Self = Self { count: 1, steps: Steps::Even(0) };
 
+    /// The same for items of one byte in place of `width`.
+    pub(super) fn narrowed(self, width: usize) -> Self {
+        let narrow = |distance: isize| distance / width.cast_signed();
+        let steps = match self.steps {
+            Steps::Even(step) => Steps::Even(narrow(step)),
+            Steps::Listed(positions, stride) => Steps::Listed(positions, narrow(stride)),
+        };
+        Self { count: self.count, steps }
+    }
+
     /// How far item `n` is from item 0, in bytes.
     #[inline]
     pub(super) fn offset(&self, n: usize) -> isize {

@@ -160,7 +160,9 @@ fn read_tiles(content: &Content<'_>, share: &mut Share<'_, '_>, worker: &mut Wor
         let most = share.side_by_side();
         let Some(mut tile) = share.next_tile() else { break };
         let together = content.together(tile.row(), most);
-        outcome = if together > 1 {
+        outcome = if !tile.is_run() && content.has_planes_for(&tile) {
+            content.join(&mut tile, &mut room, worker)
+        } else if together > 1 {
             read_band(content, tile, together, share, &mut room, worker)
         } else {
             read_tile(content, &mut tile, &mut room, worker)

@@ -156,19 +156,56 @@ impl Chunk<'_> {
         }
     }
 
-    /// Decode a block of one stream for each byte of an item, which are then joined to items; those that are stored
-    /// plain are joined from where they are, and runs of one value are all the same bytes.
+    /// The width in bytes of the items of a block, if [`Self::with_planes`] can give their planes.
+    pub(crate) fn width_of_planes(&self, nblock: usize) -> Option<usize> {
+        let joint = self.pipeline().ok()?.joint(None).filter(|joint| joint.is_shuffle())?;
+        (self.nstreams_of(nblock) == joint.width && !self.header.vlblocks()).then_some(joint.width)
+    }
+
+    /// Decode a block that has planes, and hand them to `take`: byte 0 of all items, byte 1, and so on.
+    pub(crate) fn with_planes(
+        &self,
+        nblock: usize,
+        worker: &mut Worker,
+        user: Option<&dyn User>,
+        take: impl FnOnce(&[&[u8]]) -> Result<()>,
+    ) -> Result<()> {
+        let nstreams = self.nstreams_of(nblock);
+        let mut input = std::mem::take(&mut worker.input);
+        let outcome = (|| {
+            let (at, data) = self.block_data(nblock, &mut input)?;
+            let streams = Streams { data, at, nblock, format: self.format, from: 0 };
+            let planes = self.planes(streams, nstreams, self.block_len(nblock) / nstreams, worker, user)?;
+            take(&planes[..nstreams])
+        })();
+        worker.input = input;
+        outcome
+    }
+
+    /// Decode a block of one stream for each byte of an item, which are then joined to items.
     fn decode_planes(
         &self,
-        mut streams: Streams<'_>,
+        streams: Streams<'_>,
         joint: Joint,
         dst: &mut [u8],
         reference: Option<&[u8]>,
         worker: &mut Worker,
         user: Option<&dyn User>,
     ) -> Result<()> {
-        let nstreams = joint.width;
-        let length = dst.len() / nstreams;
+        let planes = self.planes(streams, joint.width, dst.len() / joint.width, worker, user)?;
+        joint.backward(Isa::detect(), &planes[..joint.width], dst, reference)
+    }
+
+    /// Decode `nstreams` streams of `length` bytes; those that are stored plain stay where they are, and runs of one
+    /// value are all the same bytes.
+    fn planes<'s>(
+        &self,
+        mut streams: Streams<'s>,
+        nstreams: usize,
+        length: usize,
+        worker: &'s mut Worker,
+        user: Option<&dyn User>,
+    ) -> Result<[&'s [u8]; MAX_PLANES]> {
         let Worker { stage, run, decoder, .. } = worker;
         let mut rooms = resize(stage, nstreams * (length + APART))?.chunks_exact_mut(length + APART);
         let (mut run, mut runs) = (Some(run), None);
@@ -197,7 +234,7 @@ impl Chunk<'_> {
                 }
             };
         }
-        joint.backward(Isa::detect(), &planes[..nstreams], dst, reference)
+        Ok(planes)
     }
 
     fn decode_streams(

@@ -291,13 +291,18 @@ pub(crate) struct Joint {
 const TILE: usize = 8 << 10;
 
 impl Joint {
+    /// Whether there is nothing to undo but [`SHUFFLE`], so that any items can be had alone.
+    pub(crate) fn is_shuffle(self) -> bool {
+        !self.sums && !self.delta
+    }
+
     /// Undo the filters. Every plane is a slice of its own, one for each byte of an item and all of the same length.
     ///
     /// # Errors
     ///
     /// [`Error::Argument`] for a reference that is shorter than the block.
     pub(crate) fn backward(self, isa: Isa, planes: &[&[u8]], dst: &mut [u8], reference: Option<&[u8]>) -> Result<()> {
-        if !self.sums && !self.delta {
+        if self.is_shuffle() {
             shuffle::unshuffle_planes(isa, planes, dst);
             return Ok(());
         }

@@ -60,7 +60,7 @@ pub(super) const fn may_lie_apart(width: usize) -> bool {
 }
 
 /// Undo [`shuffle`] for 2, 4, 8 or 16 planes of the same length, wherever they are; `dst` takes all their bytes.
-pub(super) fn unshuffle_planes(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) {
+pub(crate) fn unshuffle_planes(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) {
     if !unshuffle_planes_fast(isa, planes, dst) {
         scalar::unshuffle(planes.len(), &planes.iter().copied(), dst);
     }
