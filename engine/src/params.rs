@@ -174,21 +174,33 @@ impl EncodeParams {
             SplitMode::Auto | SplitMode::ForwardCompat if matches!(self.compressor, Compressor::NdLz(_)) => {
                 typesize > 1 && self.options.filters.contains(&filters::SHUFFLE)
             }
+            SplitMode::Auto | SplitMode::ForwardCompat if self.compressor == Compressor::User => false,
+            // C-Blosc2 splits only what is shuffled and not compressed thoroughly. Of other blocks, too, planes of noise
+            // are better stored plain and constant ones as runs: that takes less time both ways, and less room.
             SplitMode::Auto | SplitMode::ForwardCompat => {
-                let codec = match self.compressor {
-                    Compressor::BuiltIn(Codec::BloscLz | Codec::Lz4) => true,
-                    // C-Blosc2 leaves zlib's blocks whole. Split ones come out smaller and are read faster: planes
-                    // of noise are stored plain, constant planes as runs.
-                    Compressor::BuiltIn(Codec::Zlib) => typesize > 1,
-                    Compressor::BuiltIn(Codec::Zstd) => self.options.clevel <= 5,
-                    _ => false,
-                };
-                codec
-                    && self.options.filters.contains(&filters::SHUFFLE)
-                    && typesize <= MAX_AUTO_STREAMS
-                    && blocksize / typesize >= MIN_AUTO_STREAM
+                let filters = &self.options.filters;
+                let planes =
+                    filters.contains(&filters::SHUFFLE) || self.is_thorough() && filters.contains(&filters::BITSHUFFLE);
+                planes && (2..=MAX_AUTO_STREAMS).contains(&typesize) && blocksize / typesize >= MIN_AUTO_STREAM
             }
         }
+    }
+
+    /// Whether C-Blosc2 would split the blocks of a chunk. What it leaves whole has blocks of another size.
+    fn splits_elsewhere(&self, typesize: usize, nbytes: usize) -> bool {
+        let auto = match self.compressor {
+            Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib) => false,
+            Compressor::BuiltIn(Codec::Zstd) => {
+                self.options.clevel <= 5 && self.options.filters.contains(&filters::SHUFFLE)
+            }
+            _ => true,
+        };
+        self.splits(typesize, nbytes) && (auto || self.splitmode == SplitMode::Always)
+    }
+
+    /// Whether the codec takes its time, and larger blocks.
+    fn is_thorough(&self) -> bool {
+        matches!(self.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib | Codec::Zstd))
     }
 
     /// Into how many streams a full block of a chunk is split.
@@ -216,16 +228,14 @@ impl EncodeParams {
         if nbytes < typesize {
             return 1;
         }
-        let thorough = matches!(self.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib | Codec::Zstd));
+        let thorough = self.is_thorough();
         let quarters = [1, 2, 4, 8, 16, 16, 32, 32, 32, if thorough { 64 } else { 32 }][clevel];
         let whole = 32 * KIB * (if thorough { 2 } else { 1 }) * quarters / 4;
         let blocksize = if self.options.blocksize > 0 {
             self.options.blocksize
-        } else if clevel > 0 && self.splits(typesize, nbytes) {
+        } else if clevel > 0 && self.splits_elsewhere(typesize, nbytes) {
             let stream = [0, 32, 32, 32, 64, 64, 64, 128, 256, 512][clevel] * KIB;
-            let split = (stream * typesize).clamp(32 * KIB, 4 * KIB * KIB);
-            // Zlib's blocks would be whole elsewhere: splitting must not make them smaller.
-            if self.compressor == Compressor::BuiltIn(Codec::Zlib) { split.max(whole) } else { split }
+            (stream * typesize).clamp(32 * KIB, 4 * KIB * KIB)
         } else if nbytes >= 32 * KIB {
             whole
         } else {

@@ -64,6 +64,21 @@ impl Encoder {
         Ok(Self { codec, clevel, kind })
     }
 
+    /// Makes an encoder that tells in little time whether streams hold anything that `codec` could make use of.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`].
+    pub fn scout_for(codec: Codec) -> Result<Self> {
+        Ok(match codec {
+            Codec::BloscLz | Codec::Lz4 => Self::new(Codec::Lz4, 1, None)?,
+            Codec::Lz4Hc => Self::new(Codec::Lz4Hc, 2, None)?,
+            Codec::Zlib | Codec::Zstd => {
+                Self { codec: Codec::Zstd, clevel: 1, kind: Kind::Zstd(zstd::Encoder::scout()?) }
+            }
+        })
+    }
+
     /// The codec.
     #[must_use]
     pub fn codec(&self) -> Codec {
@@ -76,11 +91,42 @@ impl Encoder {
         self.clevel
     }
 
-    /// Compresses the stream `src` into the start of `dst` and returns the bytes written.
+    /// How many searches there are for this codec and level: the first is the quickest, the last the level's own.
+    #[must_use]
+    pub fn rungs(&self) -> usize {
+        match &self.kind {
+            Kind::Never | Kind::BloscLz(_) | Kind::Lz4(_) => 1,
+            Kind::Lz4Hc(encoder) => encoder.rungs(),
+            Kind::Zlib(encoder) => encoder.rungs(),
+            Kind::Zstd(encoder) => encoder.rungs(),
+        }
+    }
+
+    /// Whether the quickest search takes much less time than the level's own for a stream that is left with `length` of
+    /// `full` bytes.
+    #[must_use]
+    pub fn has_quicker(&self, length: usize, full: usize) -> bool {
+        match self.kind {
+            // The first level of zlib is made for data that repeats itself.
+            Kind::Zlib(_) if self.clevel == 1 => 2 * length > full,
+            _ => self.rungs() > 1,
+        }
+    }
+
+    /// Compresses the stream `src` into the start of `dst` with the level's own search, and returns the bytes written.
     ///
     /// `None` means that the codec declined or that the result is longer than `dst`; what `dst`
     /// holds then is of no use. Bytes of `dst` behind the result may be overwritten.
     pub fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        self.encode_at(self.rungs() - 1, src, dst)
+    }
+
+    /// The same with another of the searches.
+    ///
+    /// # Panics
+    ///
+    /// If there are not more than `rung`.
+    pub fn encode_at(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         if src.is_empty() || dst.is_empty() {
             return None;
         }
@@ -88,9 +134,9 @@ impl Encoder {
             Kind::Never => None,
             Kind::BloscLz(encoder) => encoder.encode(src, dst),
             Kind::Lz4(encoder) => encoder.encode(src, dst),
-            Kind::Lz4Hc(encoder) => encoder.encode(src, dst),
-            Kind::Zlib(encoder) => encoder.encode(src, dst),
-            Kind::Zstd(encoder) => encoder.encode(src, dst),
+            Kind::Lz4Hc(encoder) => encoder.encode(rung, src, dst),
+            Kind::Zlib(encoder) => encoder.encode(rung, src, dst),
+            Kind::Zstd(encoder) => encoder.encode(rung, src, dst),
         }
     }
 }

@@ -280,22 +280,33 @@ impl std::fmt::Debug for FastEncoder {
     }
 }
 
+/// The library's thorough levels for each `clevel`, from the quickest that may do to the level's own.
+const LADDERS: [&[c_int]; 10] =
+    [&[1], &[1], &[2], &[2, 3], &[2, 4], &[2, 4, 5], &[2, 4, 6], &[2, 5, 7], &[2, 5, 8], &[2, 5, 7, 8, 9]];
+
 /// The thorough encoder.
 pub(super) struct HcEncoder {
     stream: StreamHc,
     level: c_int,
+    ladder: &'static [c_int],
     dict: Option<Arc<HcDict>>,
 }
 
 impl HcEncoder {
     /// Makes an encoder for `clevel` 1..9.
     pub(super) fn new(clevel: u8, dict: Option<Arc<HcDict>>) -> Result<Self> {
-        Ok(Self { stream: StreamHc::new()?, level: c_int::from(clevel.min(9)), dict })
+        let ladder = LADDERS[usize::from(clevel.min(9))];
+        Ok(Self { stream: StreamHc::new()?, level: c_int::from(clevel.min(9)), ladder, dict })
     }
 
-    /// Compresses, or `None` if the result does not fit.
+    /// How many searches there are.
+    pub(super) fn rungs(&self) -> usize {
+        self.ladder.len()
+    }
+
+    /// Compresses with a search, or `None` if the result does not fit. A dictionary is laid out for the level's own.
     #[expect(unsafe_code, reason = "calls of the library")]
-    pub(super) fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    pub(super) fn encode(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let (nbytes, capacity) = lengths(src, dst)?;
         let state = self.stream.0.as_ptr();
         let Some(dict) = &self.dict else {
@@ -308,7 +319,7 @@ impl HcEncoder {
                     start_mut(dst),
                     nbytes,
                     capacity,
-                    self.level,
+                    self.ladder[rung],
                 )
             };
             return written(result);

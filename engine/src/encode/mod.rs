@@ -7,13 +7,15 @@
 //! Source: docs/format/chunk.md, sections "Blocks and streams", "Dictionaries", "Special values" and
 //! "Variable-length blocks".
 
+mod effort;
 mod special;
 mod vlblocks;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::chunk::{KEEP, MAX_DICT, resize};
 use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, ndlz, train_dictionary};
@@ -27,6 +29,8 @@ use crate::header::{
 use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
 use crate::pool;
 use crate::user::User;
+
+use effort::{Finding, Searches};
 
 pub use special::special_chunk;
 pub use vlblocks::encode_vlblocks;
@@ -47,7 +51,7 @@ struct Worker {
     plain: Vec<u8>,
     filters: Scratch,
     output: Vec<u8>,
-    encoder: Option<(Codec, u8, Encoder)>,
+    searches: Option<Searches>,
 }
 
 impl Worker {
@@ -113,6 +117,8 @@ struct Job<'a> {
     dict: Option<PreparedDict>,
     /// Encoders with the dictionary, one for each thread that has asked for one.
     encoders: Mutex<Vec<Encoder>>,
+    /// How hard to search, where that is found out.
+    findings: Option<OnceLock<Result<Box<[Finding]>>>>,
     isa: Isa,
 }
 
@@ -169,6 +175,7 @@ pub(crate) fn encode_content(
         nstreams,
         dict: None,
         encoders: Mutex::default(),
+        findings: None,
         isa: Isa::detect(),
     };
     if params.pipeline.needs_reference() {
@@ -189,6 +196,12 @@ pub(crate) fn encode_content(
         } else {
             start = table_end;
         }
+    }
+    if job.dict.is_none() && user.is_none() && matches!(params.compressor, Compressor::BuiltIn(_)) {
+        job.findings = Some(OnceLock::new());
+    }
+    if job.is_noise(nblocks)? {
+        return store(src, header, out);
     }
     let output = Output { out, table: header.len(), end: start, next: 0, early: BTreeMap::new(), full: false };
     let Some(length) = job.encode_blocks(nblocks, output)? else {
@@ -418,24 +431,91 @@ impl Job<'_> {
 
     /// Filter and compress one block into `room`; return how many bytes it took.
     fn encode_block(&self, nblock: usize, room: &mut [u8], worker: &mut Worker) -> Result<usize> {
-        let Worker { plain, filters, encoder, .. } = worker;
-        let block = self.block(nblock, plain)?;
-        let user = self.user.map(User::filters);
-        let plain = self.params.pipeline.forward(self.isa, block, self.reference_for(nblock), filters, user)?;
+        let Worker { plain, filters, searches, .. } = worker;
+        let findings = self.findings(plain, filters, searches)?;
+        let plain = self.filter(nblock, plain, filters)?;
         let nstreams = self.nstreams_of(plain.len());
         let mut at = 0;
-        for stream in plain.chunks_exact((plain.len() / nstreams).max(1)) {
-            at += self.encode_stream(stream, &mut room[at..], encoder)?;
+        for (n, stream) in plain.chunks_exact((plain.len() / nstreams).max(1)).enumerate() {
+            let finding = findings.get(n).filter(|_| findings.len() == nstreams);
+            at += self.encode_stream(stream, finding, &mut room[at..], searches)?;
         }
         Ok(at)
+    }
+
+    /// One block as the filters leave it; `room` is for one that does not stand in memory as it must.
+    fn filter<'b>(&'b self, nblock: usize, room: &'b mut Vec<u8>, scratch: &'b mut Scratch) -> Result<&'b [u8]> {
+        let block = self.block(nblock, room)?;
+        let user = self.user.map(User::filters);
+        self.params.pipeline.forward(self.isa, block, self.reference_for(nblock), scratch, user)
+    }
+
+    /// How to compress the streams of blocks: what was found of one from the middle, at the first call.
+    fn findings(
+        &self,
+        room: &mut Vec<u8>,
+        scratch: &mut Scratch,
+        searches: &mut Option<Searches>,
+    ) -> Result<&[Finding]> {
+        let Some(findings) = &self.findings else { return Ok(&[]) };
+        let found = findings.get_or_init(|| {
+            let nblocks = self.src.nbytes() / self.blocksize;
+            let block = self.filter(nblocks / 2, room, scratch)?;
+            effort::look(self.searches(searches)?, block, self.nstreams_of(block.len()), nblocks)
+        });
+        found.as_ref().map(AsRef::as_ref).map_err(Clone::clone)
+    }
+
+    /// Whether no stream of any block is worth compressing. Then the chunk need not be put together to find that out.
+    fn is_noise(&self, nblocks: usize) -> Result<bool> {
+        let suspected = with_worker(|worker| {
+            let Worker { plain, filters, searches, .. } = worker;
+            let findings = self.findings(plain, filters, searches)?;
+            Ok(!findings.is_empty() && findings.iter().all(Finding::is_plain))
+        })?;
+        if !suspected {
+            return Ok(false);
+        }
+        let found = AtomicBool::new(false);
+        let nthreads = if self.src.nbytes() <= SERIAL { 1 } else { self.params.options.nthreads };
+        pool::run(nthreads, (0..nblocks).collect(), |_, nblock| -> Result<()> {
+            if found.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            with_worker(|worker| {
+                let Worker { plain, filters, searches, .. } = worker;
+                let findings = self.findings(plain, filters, searches)?;
+                let block = self.filter(nblock, plain, filters)?;
+                let searches = self.searches(searches)?;
+                let streams = block.chunks_exact(block.len() / self.nstreams_of(block.len()));
+                for (stream, finding) in streams.zip(findings) {
+                    if !searches.is_plain(finding, stream)? {
+                        found.store(true, Ordering::Relaxed);
+                    }
+                }
+                Ok(())
+            })
+        })?;
+        Ok(!found.into_inner())
+    }
+
+    /// The encoders of this thread.
+    fn searches<'s>(&self, kept: &'s mut Option<Searches>) -> Result<&'s mut Searches> {
+        let (codec, clevel) = (self.codec(), self.params.options.clevel);
+        let fitting = kept.take().filter(|kept| kept.fits(codec, clevel));
+        Ok(kept.insert(match fitting {
+            Some(fitting) => fitting,
+            None => Searches::new(codec, clevel)?,
+        }))
     }
 
     /// Write one stream with its csize; `out` has room for it stored plain.
     fn encode_stream(
         &self,
         stream: &[u8],
+        finding: Option<&Finding>,
         out: &mut [u8],
-        encoder: &mut Option<(Codec, u8, Encoder)>,
+        searches: &mut Option<Searches>,
     ) -> Result<usize> {
         let (csize, body) = out.split_at_mut(4);
         // Blosc1 knows no runs.
@@ -449,7 +529,7 @@ impl Job<'_> {
         }
         // At the stream's own length it would be read as stored plain.
         let most = stream.len() - 1 - self.least_gain(stream.len());
-        let length = self.encode_coded(stream, &mut body[..most], encoder)?.unwrap_or_else(|| {
+        let length = self.encode_coded(stream, finding, &mut body[..most], searches)?.unwrap_or_else(|| {
             body[..stream.len()].copy_from_slice(stream);
             stream.len()
         });
@@ -469,8 +549,9 @@ impl Job<'_> {
     fn encode_coded(
         &self,
         src: &[u8],
+        finding: Option<&Finding>,
         out: &mut [u8],
-        encoder: &mut Option<(Codec, u8, Encoder)>,
+        searches: &mut Option<Searches>,
     ) -> Result<Option<usize>> {
         if out.is_empty() {
             return Ok(None);
@@ -495,12 +576,11 @@ impl Job<'_> {
             self.encoders.lock().unwrap_or_else(PoisonError::into_inner).push(encoder);
             return Ok(length);
         }
-        let kept = encoder.take().filter(|(c, level, _)| *c == codec && *level == options.clevel);
-        let (.., kept) = encoder.insert(match kept {
-            Some(kept) => kept,
-            None => (codec, options.clevel, Encoder::new(codec, options.clevel, None)?),
-        });
-        Ok(kept.encode(src, out))
+        let searches = self.searches(searches)?;
+        Ok(match finding {
+            Some(finding) => searches.encode_as(finding, src, out),
+            None => searches.encode(src, out),
+        })
     }
 
     /// Build a dictionary from the filtered blocks, if they are enough for one.
@@ -516,10 +596,7 @@ impl Job<'_> {
         samples.try_reserve_exact(nsamples * sample).map_err(|_| Error::OutOfMemory { needed: nbytes as u64 })?;
         let (mut room, mut scratch) = (Vec::new(), Scratch::default());
         for nblock in 0..nblocks {
-            let block = self.block(nblock, &mut room)?;
-            let user = self.user.map(User::filters);
-            let reference = self.reference_for(nblock);
-            let plain = self.params.pipeline.forward(self.isa, block, reference, &mut scratch, user)?;
+            let plain = self.filter(nblock, &mut room, &mut scratch)?;
             let wanted = (nsamples * sample - samples.len()).min(plain.len());
             samples.extend_from_slice(&plain[..wanted]);
             if samples.len() == nsamples * sample {

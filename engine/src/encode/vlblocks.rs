@@ -59,6 +59,7 @@ pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dy
         nstreams: 1,
         dict: None,
         encoders: Mutex::default(),
+        findings: None,
         isa: Isa::detect(),
     };
     let mut dict = None;
@@ -84,14 +85,14 @@ pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dy
     let tasks = blocks.iter().zip(&mut coded).collect();
     pool::run(nthreads, tasks, |_, (block, coded): (&&[u8], &mut Vec<u8>)| -> Result<()> {
         with_worker(|worker| {
-            let Worker { filters, encoder, output, .. } = worker;
+            let Worker { filters, searches, output, .. } = worker;
             let filters_of_user = user.map(User::filters);
             let plain = params.pipeline.forward(job.isa, block, None, filters, filters_of_user)?;
             let room = resize(output, plain.len())?;
             let length = if options.clevel == 0 {
                 None
             } else {
-                job.encode_coded(plain, &mut room[..plain.len() - 1], encoder)?
+                job.encode_coded(plain, None, &mut room[..plain.len() - 1], searches)?
             };
             coded.extend_from_slice(&le32(plain.len()));
             coded.extend_from_slice(length.map_or(plain, |length| &room[..length]));

@@ -1,25 +1,29 @@
 //! The BloscLZ encoder.
 //!
-//! A greedy parse with one hash table of positions. Before it starts, a probe runs the same
-//! parse over a small window without writing anything, and declines streams that would not pay.
-//! Parse, probe and limits follow the format page, so the sizes are those of other writers.
+//! A greedy parse with one hash table of positions. The longer nothing is found, the larger the steps, so that noise
+//! costs little; a match is extended backwards too, which makes up for most of what a step left out. A stream that does
+//! not pay in its first part is declined.
 //!
-//! Positions are stored with a base that grows from stream to stream: what earlier streams left
-//! in the table lies below the base and reads as position 0, which is what an empty table holds.
-//! So the table is cleared once in 4 GiB of input and not once per stream.
+//! Streams whose positions fit into 16 bits have a table that stays in the nearest cache. In the table of longer ones,
+//! positions are stored with a base that grows from stream to stream: what earlier streams left lies below
+//! the base and reads as position 0, which is what an empty table holds. So it is cleared once in 4 GiB of input.
 //!
 //! Source: docs/format/codecs.md, section "BloscLZ".
 
 use super::{FAR_BASE, MAX_LITERALS, MAX_NEAR_DISTANCE, load, store};
 
-/// Entries of the hash table at the highest levels.
-const TABLE_SIZE: usize = 1 << MAX_HASH_BITS;
-
-/// Bits of a hash at the highest levels.
-const MAX_HASH_BITS: u32 = 14;
+/// Bits of a hash, for short streams and for long ones.
+const SHORT_BITS: u32 = 13;
+const LONG_BITS: u32 = 14;
 
 /// Matches from this distance on are not taken.
 const DISTANCE_LIMIT: usize = 73725;
+
+/// Fewest bytes of a match: it takes two or three, and one more for cutting a run of literals in two.
+const LEAST: usize = 7;
+
+/// Fewest bytes of a match that is far away and takes two more.
+const LEAST_FAR: usize = 8;
 
 /// Bytes at the end of a stream at which no match begins.
 const TAIL: usize = 12;
@@ -30,179 +34,128 @@ const MIN_INPUT: usize = 16;
 /// Smallest destination that is worth trying, in bytes.
 const MIN_OUTPUT: usize = 66;
 
-/// An encoder with its table, for one level.
+/// How much of a stream is compressed before it is asked whether that pays, in bytes.
+const TRIAL: usize = 16 * 1024;
+
+/// Steps grow by one whenever so many positions, as a power of two, were tried in vain.
+const PATIENCE: u32 = 6;
+
+/// The first step, and by how many hundredths the trial has to be shorter than its input, for each level.
+const LEVELS: [(usize, usize); 10] =
+    [(4, 200), (4, 200), (3, 150), (3, 120), (2, 120), (2, 120), (2, 120), (1, 115), (1, 110), (1, 100)];
+
+/// An encoder with its tables, for one level.
 #[derive(Debug)]
 pub(in super::super) struct Encoder {
-    table: Box<[u32; TABLE_SIZE]>,
+    short: Box<[u16; 1 << SHORT_BITS]>,
+    long: Box<[u32; 1 << LONG_BITS]>,
     pub(super) base: u32,
     clevel: u8,
 }
 
 impl Encoder {
     /// Makes an encoder for `clevel` 1..9; higher levels are as 9.
-    #[expect(clippy::large_stack_arrays, reason = "64 KiB, once for each encoder")]
+    #[expect(clippy::large_stack_arrays, reason = "80 KiB, once for each encoder")]
     pub(in super::super) fn new(clevel: u8) -> Self {
-        Self { table: Box::new([0; TABLE_SIZE]), base: 0, clevel: clevel.clamp(1, 9) }
+        let (short, long) = (Box::new([0; 1 << SHORT_BITS]), Box::new([0; 1 << LONG_BITS]));
+        Self { short, long, base: 0, clevel: clevel.min(9) }
     }
 
     /// Compresses `src` into `dst` and returns the bytes written, or `None` to decline.
     pub(in super::super) fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        if src.len() < MIN_INPUT || dst.len() < MIN_OUTPUT || !self.pays(src)? {
+        if src.len() < MIN_INPUT || dst.len() < MIN_OUTPUT {
             return None;
         }
-        match self.clevel {
-            9 => self.parse::<14, true>(src, dst),
-            3..9 => self.parse::<14, false>(src, dst),
-            2 => self.parse::<13, false>(src, dst),
-            _ => self.parse::<12, false>(src, dst),
+        let level = LEVELS[usize::from(self.clevel)];
+        if u16::try_from(src.len()).is_ok() {
+            self.short.fill(0);
+            return parse(&mut Short(&mut self.short), level, src, dst);
         }
-    }
-
-    /// A view of the table for a stream of `len` bytes, to the eye empty.
-    fn fresh_table<const BITS: u32>(&mut self, len: usize) -> Option<Table<'_, BITS>> {
-        let len = u32::try_from(len).ok()?;
-        if self.base.checked_add(len).is_none() {
-            self.table.fill(0);
+        let length = u32::try_from(src.len()).ok()?;
+        if self.base.checked_add(length).is_none() {
+            self.long.fill(0);
             self.base = 0;
         }
         let base = self.base;
-        self.base += len;
-        Some(Table { entries: &mut self.table, base })
-    }
-
-    /// Probes a window near the stream's end and tells whether compressing pays.
-    fn pays(&mut self, src: &[u8]) -> Option<bool> {
-        let all = src.len();
-        let (region, threshold) = match self.clevel {
-            1 => (all / 8, 2.0),
-            2 => (all / 4, 1.5),
-            3 => (all / 4, 1.2),
-            4..=6 => (all / 2, 1.2),
-            7 => (all, 1.15),
-            8 => (all, 1.1),
-            _ => (all, 1.0),
-        };
-        let region = &src[all - region..];
-        let ratio = match self.clevel {
-            1 => self.probe::<12>(region),
-            2 => self.probe::<13>(region),
-            _ => self.probe::<14>(region),
-        };
-        Some(ratio? >= threshold)
-    }
-
-    /// Runs the parse over a window at the start of `region`, as long as the table has entries,
-    /// and returns about how many bytes in go to one byte out.
-    #[expect(clippy::cast_precision_loss, reason = "both are at most a few times 16 KiB")]
-    fn probe<const BITS: u32>(&mut self, region: &[u8]) -> Option<f64> {
-        let length = region.len().min(1 << BITS);
-        let window = &region[..length];
-        let mut table = self.fresh_table::<BITS>(length)?;
-
-        let stop = length.saturating_sub(TAIL);
-        let mut cost = 5;
-        // Literals since the last match, and the four that open every stream.
-        let mut anchor = 0;
-        let mut opened = 4;
-        while let Some(found) = table.next_match::<false>(window, anchor, stop) {
-            // Each literal, and the next control of each full run; an empty run costs nothing.
-            let literals = found.at - anchor;
-            let counted = opened + literals;
-            cost += literals + counted / MAX_LITERALS;
-            if counted % MAX_LITERALS == 0 {
-                cost -= 1;
-            }
-            let near = found.distance <= MAX_NEAR_DISTANCE;
-            cost += if near { 3 } else { 5 } + extensions(found.gain);
-            anchor = found.at + found.gain;
-            table.insert(u32::from_le_bytes(load(window, anchor)), anchor);
-            anchor += 2;
-            opened = 0;
-        }
-        let at = stop.max(anchor);
-        let literals = at - anchor;
-        cost += literals + (opened + literals) / MAX_LITERALS;
-        Some(at as f64 / cost as f64)
-    }
-
-    /// The parse itself. `TWICE` inserts a second position after each match.
-    fn parse<const BITS: u32, const TWICE: bool>(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        let mut table = self.fresh_table::<BITS>(src.len())?;
-        let last = src.len() - TAIL;
-        let mut out = 0;
-        // First literal not yet written.
-        let mut anchor = 0;
-        let mut at = 4;
-        // Past this many pending literals they cannot fit any more.
-        let mut stop = last.min(dst.len());
-        while let Some(found) = table.next_match::<true>(src, at, stop) {
-            out = put_literals(src, anchor..found.at, dst, out)?;
-            out = put_match(dst, out, &found)?;
-            at = found.at + found.gain;
-            let word = u32::from_le_bytes(load(src, at));
-            table.insert(word, at);
-            if TWICE {
-                table.insert(word >> 8, at + 1);
-            }
-            at += 2;
-            anchor = at;
-            stop = last.min(anchor + (dst.len() - out));
-        }
-        out = put_literals(src, anchor..src.len(), dst, out)?;
-        // Marks the stream's version; readers ignore it.
-        dst[0] |= 0x20;
-        Some(out)
+        self.base += length;
+        parse(&mut Long { entries: &mut self.long, base }, level, src, dst)
     }
 }
 
-/// The hash table as one stream sees it.
-struct Table<'a, const BITS: u32> {
-    entries: &'a mut [u32; TABLE_SIZE],
+/// A hash table as one stream sees it, to the eye empty at first.
+trait Table {
+    /// Stores a position under the first bytes of a word, and returns the one that was there, 0 if none was.
+    fn swap(&mut self, word: u64, at: usize) -> usize;
+}
+
+/// The number under which a word is found: a hash of its first [`LEAST`] bytes.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a few bits are left")]
+fn hash<const BITS: u32>(word: u64) -> usize {
+    ((word << (64 - 8 * LEAST)).wrapping_mul(0x9E37_79B1_85EB_CA87) >> (64 - BITS)) as usize
+}
+
+struct Short<'a>(&'a mut [u16; 1 << SHORT_BITS]);
+
+impl Table for Short<'_> {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the stream's length fits")]
+    fn swap(&mut self, word: u64, at: usize) -> usize {
+        std::mem::replace(&mut self.0[hash::<SHORT_BITS>(word)], at as u16).into()
+    }
+}
+
+struct Long<'a> {
+    entries: &'a mut [u32; 1 << LONG_BITS],
     base: u32,
 }
 
-impl<const BITS: u32> Table<'_, BITS> {
-    /// Stores a position and returns the one that was there, 0 if none was.
+impl Table for Long<'_> {
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "streams are checked to be shorter")]
-    fn insert(&mut self, word: u32, at: usize) -> usize {
-        let hash = word.wrapping_mul(2_654_435_761) >> (32 - BITS);
-        let entry = &mut self.entries[hash as usize];
-        let found = entry.saturating_sub(self.base);
-        *entry = self.base + at as u32;
-        found as usize
+    #[expect(clippy::cast_possible_truncation, reason = "the stream's length fits")]
+    fn swap(&mut self, word: u64, at: usize) -> usize {
+        let entry = &mut self.entries[hash::<LONG_BITS>(word)];
+        std::mem::replace(entry, self.base + at as u32).saturating_sub(self.base) as usize
     }
+}
 
-    /// Looks for the next match that begins at `at` or behind it, before `stop`.
-    ///
-    /// With `STRICT`, short far matches are passed over. `stop` must leave [`TAIL`] bytes.
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the low half of a word is hashed")]
-    fn next_match<const STRICT: bool>(&mut self, src: &[u8], start: usize, stop: usize) -> Option<Match> {
-        if start >= stop {
-            return None;
+/// Compresses `src` into `dst` with a table.
+fn parse<T: Table>(table: &mut T, level: (usize, usize), src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    let (stride, threshold) = level;
+    let last = src.len() - TAIL;
+    let mut out = 0;
+    // First literal not yet written.
+    let mut anchor = 0;
+    let mut at = 4;
+    // Where it is asked whether this pays.
+    let mut trial = TRIAL.min(src.len() / 4);
+    loop {
+        // Past this many pending literals they cannot fit any more; and before the trial is over, not past that.
+        let stop = last.min(anchor + (dst.len() - out));
+        if at >= trial {
+            if (out + at - anchor) * threshold > at * 100 {
+                return None;
+            }
+            trial = usize::MAX;
         }
-        for (n, word) in src[start..stop + 7].windows(8).enumerate() {
-            let at = start + n;
-            let word = u64::from_le_bytes(load(word, 0));
-            let candidate = self.insert(word as u32, at);
-            let bits = word ^ u64::from_le_bytes(load(src, candidate));
-            // A match is worth writing if its first seven bytes are equal.
-            if bits << 8 != 0 {
-                continue;
+        match next_match(table, src, anchor, at, stop.min(trial), stride) {
+            Ok(found) => {
+                out = put_literals(src, anchor..found.at, dst, out)?;
+                out = put_match(dst, out, &found)?;
+                at = found.at + found.gain + 2;
+                anchor = at;
+                if at < last {
+                    table.swap(u64::from_le_bytes(load(src, at - 2)), at - 2);
+                }
             }
-            let distance = at - candidate;
-            if !(1..DISTANCE_LIMIT).contains(&distance) {
-                continue;
-            }
-            let gain = if bits == 0 { differs(src, at + 8, distance) - 3 - at } else { 4 };
-            if STRICT && distance > MAX_NEAR_DISTANCE && gain < 6 {
-                continue;
-            }
-            return Some(Match { at, distance, gain });
+            Err(end) if end < stop => at = end,
+            Err(_) => break,
         }
-        None
     }
+    out = put_literals(src, anchor..src.len(), dst, out)?;
+    // Marks the stream's version; readers ignore it.
+    dst[0] |= 0x20;
+    Some(out)
 }
 
 /// A match worth writing.
@@ -213,6 +166,39 @@ struct Match {
     distance: usize,
     /// Its length in bytes, less two.
     gain: usize,
+}
+
+/// Looks for the next match that is found at `at` or behind it, before `stop`, and may begin at `anchor`; else returns
+/// where it stopped. `stop` must leave [`TAIL`] bytes.
+#[inline]
+fn next_match<T: Table>(
+    table: &mut T,
+    src: &[u8],
+    anchor: usize,
+    mut at: usize,
+    stop: usize,
+    stride: usize,
+) -> Result<Match, usize> {
+    let mut tries = stride << PATIENCE;
+    while at < stop {
+        let word = u64::from_le_bytes(load(src, at));
+        let candidate = table.swap(word, at);
+        let bits = word ^ u64::from_le_bytes(load(src, candidate));
+        let distance = at - candidate;
+        if bits << (64 - 8 * LEAST) == 0 && (1..DISTANCE_LIMIT).contains(&distance) {
+            let end = if bits == 0 { differs(src, at + 8, distance) } else { at + LEAST };
+            let mut start = at;
+            while start > anchor && start > distance && src[start - 1] == src[start - 1 - distance] {
+                start -= 1;
+            }
+            if distance <= MAX_NEAR_DISTANCE || end - start >= LEAST_FAR {
+                return Ok(Match { at: start, distance, gain: end - start - 2 });
+            }
+        }
+        at += tries >> PATIENCE;
+        tries += 1;
+    }
+    Err(at)
 }
 
 /// Bytes that extend the length of a match of `gain + 2` bytes.

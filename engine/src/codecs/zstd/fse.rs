@@ -79,13 +79,13 @@ impl Shares {
             remaining = remaining.checked_sub(share.unsigned_abs().into())?;
             *counts.get_mut(symbol)? = share;
             symbol += 1;
-            while share == 0 {
+            // Behind a symbol that does not occur stands how many more do not, three at a time.
+            let mut more = share == 0;
+            while more {
                 let zeros = bits.peek(2);
                 bits.skip(2);
                 symbol += zeros as usize;
-                if zeros < 3 {
-                    break;
-                }
+                more = zeros == 3;
                 if symbol > MOST_SYMBOLS {
                     return None;
                 }

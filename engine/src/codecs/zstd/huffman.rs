@@ -129,14 +129,12 @@ impl Literals {
             let turn = count % 2;
             let cell = cells.get(usize::try_from(states[turn]).ok()?)?;
             weights[count] = u8::try_from(cell.value).ok()?;
-            match bits.read(cell.nbits.into()) {
-                Some(more) => states[turn] = u64::from(cell.base) + more,
-                None => {
-                    weights[count + 1] =
-                        u8::try_from(cells.get(usize::try_from(states[1 - turn]).ok()?)?.value).ok()?;
-                    return Some(count + 2);
-                }
-            }
+            let Some(more) = bits.read(cell.nbits.into()) else {
+                let other = cells.get(usize::try_from(states[1 - turn]).ok()?)?;
+                weights[count + 1] = u8::try_from(other.value).ok()?;
+                return Some(count + 2);
+            };
+            states[turn] = u64::from(cell.base) + more;
         }
         None
     }
@@ -152,6 +150,7 @@ impl Literals {
     }
 
     /// Decode stream `n` up to literal `to`, or to its end.
+    #[expect(clippy::cast_possible_truncation, reason = "the shift leaves the bits of one code")]
     fn decode(&mut self, section: &[u8], n: usize, to: usize) -> Option<()> {
         let part = &mut self.parts[n];
         let end = part.end.min(to);

@@ -189,13 +189,13 @@ impl Ranges {
             let mut bits = Backward::new(rest)?;
             let tables = [&self.literal_lengths, &self.offsets, &self.match_lengths];
             let [lengths, offsets, matches] = tables.map(|table| table.cells.as_slice());
-            let [mut length, mut far, mut matched] = [0; 3];
-            for (state, table) in [&mut length, &mut far, &mut matched].into_iter().zip(tables) {
+            let [mut length, mut far, mut copying] = [0; 3];
+            for (state, table) in [&mut length, &mut far, &mut copying].into_iter().zip(tables) {
                 *state = usize::try_from(bits.read(table.log)?).ok()?;
             }
             let mut recent = [1_u32, 4, 8];
             for left in (0..number).rev() {
-                let (l, o, m) = (lengths.get(length)?, offsets.get(far)?, matches.get(matched)?);
+                let (l, o, m) = (lengths.get(length)?, offsets.get(far)?, matches.get(copying)?);
                 let extra = bits.read(u32::from(l.extra) + u32::from(o.extra) + u32::from(m.extra))?;
                 let below = |count: u32, skip: u32| u32::try_from((extra >> skip) & ((1 << count) - 1)).unwrap_or(0);
                 let nliterals = l.value + below(l.extra.into(), 0);
@@ -225,7 +225,7 @@ impl Ranges {
                     let below =
                         |count: u32, skip: u32| usize::try_from((next >> skip) & ((1 << count) - 1)).unwrap_or(0);
                     far = usize::from(o.base) + below(o.nbits.into(), 0);
-                    matched = usize::from(m.base) + below(m.nbits.into(), o.nbits.into());
+                    copying = usize::from(m.base) + below(m.nbits.into(), o.nbits.into());
                     length = usize::from(l.base) + below(l.nbits.into(), u32::from(o.nbits) + u32::from(m.nbits));
                 }
             }
@@ -425,7 +425,8 @@ mod tests {
 
     fn encoded(src: &[u8], clevel: u8) -> Vec<u8> {
         let mut coded = vec![0; src.len() + 1000];
-        let length = Encoder::new(clevel, None).unwrap().encode(src, &mut coded).unwrap();
+        let mut encoder = Encoder::new(clevel, None).unwrap();
+        let length = encoder.encode(encoder.rungs() - 1, src, &mut coded).unwrap();
         coded.truncate(length);
         coded
     }

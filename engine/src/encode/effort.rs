@@ -1,0 +1,291 @@
+//! How hard to search: a level stands for a size, and the quickest search that comes to it is taken.
+//!
+//! A level tells a codec how thoroughly to look for repetitions. Much of that is in vain: the low bytes of measured
+//! numbers are noise, in which there is nothing to find, and of many others the quickest search finds as much as the
+//! most thorough. So a sample of each stream of a block is compressed with the level's own search and with quicker
+//! ones, and the quickest that keeps the block within a hundredth of the level's own size is used for that stream of the blocks that
+//! follow.
+//!
+//! No stream is taken on trust. Each is scouted, compressed in a quick way, and where that comes to
+//! another size than it did of the sample, the stream gets the level's own search.
+//!
+//! What is found depends on the data alone, so chunks have the same bytes for every number of threads.
+
+use crate::chunk::resize;
+use crate::codecs::{Codec, Encoder};
+use crate::error::Result;
+
+/// A sample is at most such a part of what is decided by it; where a block is one stream, and where it is only the
+/// question whether to search at all.
+const SHARE: usize = 48;
+const LARGE_SHARE: usize = 16;
+const SMALL_SHARE: usize = 128;
+/// Pieces that streams are scouted in which are expected to be noise, in bytes: below 64 KiB, LZ4 is at its quickest.
+const PIECE: usize = 60 * 1024;
+/// Of little data it may be more, but not of less than so many of the shortest samples.
+const FEW: usize = 8;
+/// Longest and shortest sample of a stream, in bytes.
+const MOST: usize = 256 * 1024;
+const LEAST: usize = 4 * 1024;
+/// Sample of what scouting makes nothing of, in bytes.
+const NOISE: usize = 16 * 1024;
+/// Quicker searches may take more than the level's own by such a part of a block, and plain streams.
+const CLOSE: usize = 192;
+/// A stream that scouting leaves longer, or shorter, by such a part of its length is not like the sample.
+const WORSE: usize = 64;
+const BETTER: usize = 16;
+
+/// What to do with a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// Store it as it is.
+    Plain,
+    /// Compress it with this search.
+    Rung(usize),
+}
+
+/// What was found of one stream of a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finding {
+    choice: Choice,
+    /// Length of the sample, in bytes, and what scouting made of it.
+    sample: usize,
+    scouted: usize,
+}
+
+impl Finding {
+    pub(super) fn is_plain(&self) -> bool {
+        self.choice == Choice::Plain
+    }
+
+    /// Whether a stream of `length` bytes that was scouted is like the sample was.
+    fn is_alike(&self, length: usize, scouted: usize) -> bool {
+        let here = scouted as u64 * self.sample as u64;
+        let there = self.scouted as u64 * length as u64;
+        let whole = length as u64 * self.sample as u64;
+        match self.choice {
+            Choice::Plain => here + whole / CLOSE as u64 >= there,
+            Choice::Rung(_) => here <= there + whole / WORSE as u64 && here + whole / BETTER as u64 >= there,
+        }
+    }
+}
+
+/// The encoders of one thread for one codec and level.
+#[derive(Debug)]
+pub(super) struct Searches {
+    own: Encoder,
+    /// For what is plain, and for all where the quickest search of `own` would take long.
+    scout: Encoder,
+    room: Vec<u8>,
+}
+
+impl Searches {
+    pub(super) fn new(codec: Codec, clevel: u8) -> Result<Self> {
+        Ok(Self { own: Encoder::new(codec, clevel, None)?, scout: Encoder::scout_for(codec)?, room: Vec::new() })
+    }
+
+    pub(super) fn fits(&self, codec: Codec, clevel: u8) -> bool {
+        self.own.codec() == codec && self.own.clevel() == clevel
+    }
+
+    /// Compress with the level's own search; None if the result does not fit.
+    pub(super) fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        self.own.encode(src, dst)
+    }
+
+    /// Compress as was found best; None if the result does not fit or does not pay.
+    pub(super) fn encode_as(&mut self, finding: &Finding, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        let last = self.own.rungs() - 1;
+        if finding.choice == Choice::Rung(last) {
+            return self.own.encode_at(last, src, dst);
+        }
+        let scouted = self.scout(finding.choice, src, dst);
+        if !finding.is_alike(src.len(), scouted.unwrap_or(src.len())) {
+            return self.own.encode(src, dst);
+        }
+        match finding.choice {
+            Choice::Plain => None,
+            Choice::Rung(0) if self.quickest_scouts() => scouted,
+            Choice::Rung(rung) => self.own.encode_at(rung, src, dst),
+        }
+    }
+
+    /// Whether scouting of a stream that was found plain comes to the same.
+    pub(super) fn is_plain(&mut self, finding: &Finding, src: &[u8]) -> Result<bool> {
+        let mut room = std::mem::take(&mut self.room);
+        let scouted = self.scout_noise(src, resize(&mut room, src.len())?);
+        self.room = room;
+        Ok(finding.choice == Choice::Plain && finding.is_alike(src.len(), scouted))
+    }
+
+    /// Whether the quickest search takes so little time that it is its own scout.
+    fn quickest_scouts(&self) -> bool {
+        self.own.codec() != Codec::Zlib
+    }
+
+    /// Compress in little time. Of what is not plain the result is of use, if the quickest search is the scout.
+    fn scout(&mut self, choice: Choice, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        if choice != Choice::Plain && self.quickest_scouts() {
+            self.own.encode_at(0, src, dst)
+        } else if choice == Choice::Plain {
+            Some(self.scout_noise(src, dst))
+        } else {
+            self.scout.encode(src, dst)
+        }
+    }
+
+    /// The length that scouting leaves of what is likely to be noise.
+    fn scout_noise(&mut self, src: &[u8], room: &mut [u8]) -> usize {
+        let most = room.len();
+        let mut length = |piece: &[u8]| self.scout.encode(piece, &mut room[..piece.len().min(most)]);
+        src.chunks(PIECE).map(|piece| length(piece).unwrap_or(piece.len())).sum()
+    }
+
+    /// Find out how to compress the streams that samples were taken from; whether they tell which search will do.
+    fn find(&mut self, samples: &[&[u8]], tells: bool) -> Result<Box<[Finding]>> {
+        let mut room = std::mem::take(&mut self.room);
+        let longest = samples.iter().map(|sample| sample.len()).max().unwrap_or(0);
+        resize(&mut room, longest)?;
+        let last = self.own.rungs() - 1;
+        let sizes: Vec<usize> = samples.iter().map(|sample| self.own_size(sample, &mut room)).collect();
+        let pays = |n: usize| sizes[n] + samples[n].len() / CLOSE < samples[n].len();
+        let paying = (0..samples.len()).filter(|&n| pays(n)).count().max(1);
+        let spare = sizes.iter().sum::<usize>() / CLOSE / paying;
+        let mut finding = |(n, &sample): (usize, &&[u8])| {
+            let choice = if pays(n) {
+                let most = (sizes[n] + spare).min(sample.len());
+                let rungs = if tells && self.own.has_quicker(sizes[n], sample.len()) { 0..last } else { 0..0 };
+                let close = |&rung: &usize| self.own.encode_at(rung, sample, &mut room[..most]).is_some();
+                let quick = rungs.into_iter().find(close);
+                Choice::Rung(quick.unwrap_or(last))
+            } else {
+                Choice::Plain
+            };
+            let scouted = self.scout(choice, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
+            Finding { choice, sample: sample.len(), scouted }
+        };
+        let findings = samples.iter().enumerate().map(&mut finding).collect();
+        self.room = room;
+        Ok(findings)
+    }
+
+    /// What the level's own search makes of a sample, or 0 if it is the only one and makes something of it. Where scouting finds nothing at all a part has to do, for nothing
+    /// takes as long as to search in vain.
+    fn own_size(&mut self, sample: &[u8], room: &mut [u8]) -> usize {
+        let room = &mut room[..sample.len()];
+        let pays = |length: Option<usize>, of: &[u8]| length.is_some_and(|length| length + of.len() / CLOSE < of.len());
+        let scouted = self.scout.encode(sample, room);
+        if !pays(scouted, sample) {
+            let part = middle(sample, NOISE.min(sample.len()));
+            if !pays(self.own.encode(part, room), part) {
+                return sample.len();
+            }
+        }
+        if self.own.rungs() == 1 { 0 } else { self.own.encode(sample, room).unwrap_or(sample.len()) }
+    }
+}
+
+/// So many bytes from the middle.
+fn middle(bytes: &[u8], length: usize) -> &[u8] {
+    let start = (bytes.len() - length) / 2;
+    &bytes[start..start + length]
+}
+
+/// Look at a filtered block, cut into `nstreams`, that stands for `nblocks`. If there is too little to choose for,
+/// nothing is found.
+pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nblocks: usize) -> Result<Box<[Finding]>> {
+    let stream = block.len() / nstreams;
+    let decided = stream * nblocks;
+    let share = match searches.own.rungs() {
+        1 => SMALL_SHARE,
+        _ if nstreams == 1 => LARGE_SHARE,
+        _ => SHARE,
+    };
+    let length = (decided / share).clamp(LEAST, MOST).min(stream);
+    if decided < FEW * LEAST || length < LEAST {
+        return Ok(Box::default());
+    }
+    let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
+    // The more there is, the more a thorough search finds, so a part of a large stream does not tell.
+    searches.find(&samples, length == stream || nstreams > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that repeat nothing.
+    fn noise(length: usize, seed: u64) -> Vec<u8> {
+        let mut state = seed;
+        let step = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state.to_be_bytes()[0]
+        };
+        (0..length).map(step).collect()
+    }
+
+    /// Lines that repeat parts of each other.
+    fn lines(length: usize) -> Vec<u8> {
+        let picks = noise(length, 3);
+        let line = |&pick: &u8| format!("{pick} GET /data/{:05} from node{}\n", u32::from(pick) * 37 % 500, pick % 7);
+        let text: Vec<u8> = picks.iter().take(length / 20).flat_map(|pick| line(pick).into_bytes()).collect();
+        text[..length].to_vec()
+    }
+
+    const ADAPTING: [Codec; 3] = [Codec::Lz4Hc, Codec::Zlib, Codec::Zstd];
+
+    #[test]
+    fn noise_is_found_plain_and_text_is_not() {
+        let (noise, lines) = (noise(1 << 18, 1), lines(1 << 18));
+        for codec in Codec::ALL {
+            for clevel in [1, 5] {
+                let mut searches = Searches::new(codec, clevel).unwrap();
+                let findings = look(&mut searches, &noise, 4, 16).unwrap();
+                assert!(findings.len() == 4 && findings.iter().all(Finding::is_plain));
+                assert!(searches.is_plain(&findings[0], &noise[..70_000]).unwrap());
+                assert!(!searches.is_plain(&findings[0], &lines[..70_000]).unwrap());
+                let findings = look(&mut searches, &lines, 1, 16).unwrap();
+                assert!(findings.len() == 1 && !findings[0].is_plain());
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_unlike_the_sample_gets_the_own_search_of_the_level() {
+        let (noise, lines) = (noise(1 << 16, 1), lines(1 << 16));
+        let mut room = vec![0; 1 << 16];
+        for codec in ADAPTING {
+            let mut searches = Searches::new(codec, 5).unwrap();
+            let findings = look(&mut searches, &noise, 1, 32).unwrap();
+            let length = searches.encode_as(&findings[0], &lines, &mut room).unwrap();
+            let mut own = vec![0; 1 << 16];
+            assert_eq!(searches.encode(&lines, &mut own), Some(length));
+            assert_eq!(room[..length], own[..length]);
+            assert_eq!(searches.encode_as(&findings[0], &noise, &mut room), None);
+        }
+    }
+
+    #[test]
+    fn a_stream_like_the_sample_comes_within_a_hundredth() {
+        let lines = lines(1 << 18);
+        let mut room = vec![0; 1 << 18];
+        for codec in ADAPTING {
+            for clevel in 1..=9 {
+                let mut searches = Searches::new(codec, clevel).unwrap();
+                let findings = look(&mut searches, &lines, 1, 64).unwrap();
+                let length = searches.encode_as(&findings[0], &lines, &mut room).unwrap();
+                let own = searches.encode(&lines, &mut room).unwrap();
+                assert!(length <= own + own / 100, "{codec:?} {clevel}: {length} for {own}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_little_data_nothing_is_looked_at() {
+        let lines = lines(LEAST);
+        let mut searches = Searches::new(Codec::Zstd, 5).unwrap();
+        assert!(look(&mut searches, &lines, 1, FEW - 1).unwrap().is_empty());
+        assert_eq!(look(&mut searches, &lines, 1, FEW).unwrap().len(), 1);
+        assert!(look(&mut searches, &lines[..LEAST / 2], 1, 1000).unwrap().is_empty());
+    }
+}
