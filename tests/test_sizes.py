@@ -1,4 +1,4 @@
-"""At the same level our chunks are no larger than those of C-Blosc2."""
+"""At the same level our chunks are as small as those of C-Blosc2, within a hundredth."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 blosc2 = pytest.importorskip("blosc2", reason="the peer is not installed")
 
-SLACK = 1.001
-"""Codecs' own versions may differ by a few bytes."""
+SLACK = 1.01
+"""Quicker searches are taken where they come within a hundredth."""
 
 
 def data(name: str) -> NDArray[Any]:
@@ -38,7 +38,7 @@ def data(name: str) -> NDArray[Any]:
 @pytest.mark.parametrize("name", ["steps of 4 bytes", "steps of 2 bytes", "waves", "categories", "text"])
 @pytest.mark.parametrize("codec", ["BLOSCLZ", "LZ4", "LZ4HC", "ZLIB", "ZSTD"])
 @pytest.mark.parametrize("filter_", ["NOFILTER", "SHUFFLE", "BITSHUFFLE"])
-def test_chunks_are_no_larger_than_the_peers_at_any_level(name: str, codec: str, filter_: str) -> None:
+def test_chunks_are_as_small_as_the_peers_at_any_level(name: str, codec: str, filter_: str) -> None:
     array = data(name)
     for clevel in range(10):
         ours, theirs = (

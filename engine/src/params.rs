@@ -175,26 +175,25 @@ impl EncodeParams {
                 typesize > 1 && self.options.filters.contains(&filters::SHUFFLE)
             }
             SplitMode::Auto | SplitMode::ForwardCompat if self.compressor == Compressor::User => false,
-            // C-Blosc2 splits only what is shuffled and not compressed thoroughly. Of other blocks, too, planes of noise
-            // are better stored plain and constant ones as runs: that takes less time both ways, and less room.
+            // C-Blosc2 splits only what is shuffled, and never for LZ4HC and zlib. There, too, planes of noise are better stored
+            // plain and constant ones as runs: that takes less time both ways, and less room.
             SplitMode::Auto | SplitMode::ForwardCompat => {
-                let filters = &self.options.filters;
-                let planes =
-                    filters.contains(&filters::SHUFFLE) || self.is_thorough() && filters.contains(&filters::BITSHUFFLE);
-                planes && (2..=MAX_AUTO_STREAMS).contains(&typesize) && blocksize / typesize >= MIN_AUTO_STREAM
+                let (clevel, ids) = (self.options.clevel, &self.options.filters);
+                let shuffled = ids.contains(&filters::SHUFFLE);
+                let bitshuffled = ids.contains(&filters::BITSHUFFLE);
+                let planes = match self.compressor {
+                    Compressor::BuiltIn(Codec::Lz4Hc) => shuffled || bitshuffled,
+                    Compressor::BuiltIn(Codec::Zstd) => shuffled && clevel <= 5,
+                    _ => shuffled,
+                };
+                planes && typesize <= MAX_AUTO_STREAMS && blocksize / typesize >= MIN_AUTO_STREAM
             }
         }
     }
 
     /// Whether C-Blosc2 would split the blocks of a chunk. What it leaves whole has blocks of another size.
     fn splits_elsewhere(&self, typesize: usize, nbytes: usize) -> bool {
-        let auto = match self.compressor {
-            Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib) => false,
-            Compressor::BuiltIn(Codec::Zstd) => {
-                self.options.clevel <= 5 && self.options.filters.contains(&filters::SHUFFLE)
-            }
-            _ => true,
-        };
+        let auto = !matches!(self.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib));
         self.splits(typesize, nbytes) && (auto || self.splitmode == SplitMode::Always)
     }
 

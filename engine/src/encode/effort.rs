@@ -15,15 +15,17 @@ use crate::chunk::resize;
 use crate::codecs::{Codec, Encoder};
 use crate::error::Result;
 
-/// A sample is at most such a part of what is decided by it; where a block is one stream, and where it is only the
-/// question whether to search at all.
+/// A sample is about such a part of what is decided by it; at most such a part, and of a block that is one stream; and
+/// where it is only the question whether to search at all.
 const SHARE: usize = 48;
 const LARGE_SHARE: usize = 16;
 const SMALL_SHARE: usize = 128;
 /// Pieces that streams are scouted in which are expected to be noise, in bytes: below 64 KiB, LZ4 is at its quickest.
 const PIECE: usize = 60 * 1024;
-/// Of little data it may be more, but not of less than so many of the shortest samples.
+/// Of less than so many of the shortest samples nothing is decided.
 const FEW: usize = 8;
+/// Shortest sample of a longer stream that tells which search will do, in bytes. Up to 16 KiB libzstd searches otherwise.
+const TELLING: usize = 17 * 1024;
 /// Longest and shortest sample of a stream, in bytes.
 const MOST: usize = 256 * 1024;
 const LEAST: usize = 4 * 1024;
@@ -196,18 +198,15 @@ fn middle(bytes: &[u8], length: usize) -> &[u8] {
 pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nblocks: usize) -> Result<Box<[Finding]>> {
     let stream = block.len() / nstreams;
     let decided = stream * nblocks;
-    let share = match searches.own.rungs() {
-        1 => SMALL_SHARE,
-        _ if nstreams == 1 => LARGE_SHARE,
-        _ => SHARE,
-    };
-    let length = (decided / share).clamp(LEAST, MOST).min(stream);
+    let telling = (decided / if nstreams == 1 { LARGE_SHARE } else { SHARE }).clamp(TELLING, MOST).min(stream);
+    // The more there is, the more a thorough search finds, so a part of a block that is one stream does not tell.
+    let tells = searches.own.rungs() > 1 && decided / LARGE_SHARE >= telling && (nstreams > 1 || telling == stream);
+    let length = if tells { telling } else { (decided / SMALL_SHARE).clamp(LEAST, MOST).min(stream) };
     if decided < FEW * LEAST || length < LEAST {
         return Ok(Box::default());
     }
     let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
-    // The more there is, the more a thorough search finds, so a part of a large stream does not tell.
-    searches.find(&samples, length == stream || nstreams > 1)
+    searches.find(&samples, tells)
 }
 
 #[cfg(test)]

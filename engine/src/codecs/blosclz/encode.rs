@@ -1,8 +1,7 @@
 //! The BloscLZ encoder.
 //!
 //! A greedy parse with one hash table of positions. The longer nothing is found, the larger the steps, so that noise
-//! costs little; a match is extended backwards too, which makes up for most of what a step left out. A stream that does
-//! not pay in its first part is declined.
+//! costs little; a match is extended backwards too, which makes up for most of what a step left out.
 //!
 //! Streams whose positions fit into 16 bits have a table that stays in the nearest cache. In the table of longer ones,
 //! positions are stored with a base that grows from stream to stream: what earlier streams left lies below
@@ -34,15 +33,11 @@ const MIN_INPUT: usize = 16;
 /// Smallest destination that is worth trying, in bytes.
 const MIN_OUTPUT: usize = 66;
 
-/// How much of a stream is compressed before it is asked whether that pays, in bytes.
-const TRIAL: usize = 16 * 1024;
-
 /// Steps grow by one whenever so many positions, as a power of two, were tried in vain.
 const PATIENCE: u32 = 6;
 
-/// The first step, and by how many hundredths the trial has to be shorter than its input, for each level.
-const LEVELS: [(usize, usize); 10] =
-    [(4, 200), (4, 200), (3, 150), (3, 120), (2, 120), (2, 120), (2, 120), (1, 115), (1, 110), (1, 100)];
+/// A stream has to get shorter by such a part up to level 6: reading one that saves less takes longer than it is worth.
+const LEAST_GAIN: usize = 20;
 
 /// An encoder with its tables, for one level.
 #[derive(Debug)]
@@ -66,10 +61,12 @@ impl Encoder {
         if src.len() < MIN_INPUT || dst.len() < MIN_OUTPUT {
             return None;
         }
-        let level = LEVELS[usize::from(self.clevel)];
+        let most = if self.clevel > 6 { src.len() } else { src.len() - src.len() / LEAST_GAIN };
+        let room = dst.len().min(most);
+        let dst = &mut dst[..room];
         if u16::try_from(src.len()).is_ok() {
             self.short.fill(0);
-            return parse(&mut Short(&mut self.short), level, src, dst);
+            return parse(&mut Short(&mut self.short), src, dst);
         }
         let length = u32::try_from(src.len()).ok()?;
         if self.base.checked_add(length).is_none() {
@@ -78,7 +75,7 @@ impl Encoder {
         }
         let base = self.base;
         self.base += length;
-        parse(&mut Long { entries: &mut self.long, base }, level, src, dst)
+        parse(&mut Long { entries: &mut self.long, base }, src, dst)
     }
 }
 
@@ -120,36 +117,20 @@ impl Table for Long<'_> {
 }
 
 /// Compresses `src` into `dst` with a table.
-fn parse<T: Table>(table: &mut T, level: (usize, usize), src: &[u8], dst: &mut [u8]) -> Option<usize> {
-    let (stride, threshold) = level;
+fn parse<T: Table>(table: &mut T, src: &[u8], dst: &mut [u8]) -> Option<usize> {
     let last = src.len() - TAIL;
     let mut out = 0;
     // First literal not yet written.
     let mut anchor = 0;
     let mut at = 4;
-    // Where it is asked whether this pays.
-    let mut trial = TRIAL.min(src.len() / 4);
-    loop {
-        // Past this many pending literals they cannot fit any more; and before the trial is over, not past that.
-        let stop = last.min(anchor + (dst.len() - out));
-        if at >= trial {
-            if (out + at - anchor) * threshold > at * 100 {
-                return None;
-            }
-            trial = usize::MAX;
-        }
-        match next_match(table, src, anchor, at, stop.min(trial), stride) {
-            Ok(found) => {
-                out = put_literals(src, anchor..found.at, dst, out)?;
-                out = put_match(dst, out, &found)?;
-                at = found.at + found.gain + 2;
-                anchor = at;
-                if at < last {
-                    table.swap(u64::from_le_bytes(load(src, at - 2)), at - 2);
-                }
-            }
-            Err(end) if end < stop => at = end,
-            Err(_) => break,
+    // Past so many pending literals they cannot fit any more.
+    while let Some(found) = next_match(table, src, anchor, at, last.min(anchor + (dst.len() - out))) {
+        out = put_literals(src, anchor..found.at, dst, out)?;
+        out = put_match(dst, out, &found)?;
+        at = found.at + found.gain + 2;
+        anchor = at;
+        if at < last {
+            table.swap(u64::from_le_bytes(load(src, at - 2)), at - 2);
         }
     }
     out = put_literals(src, anchor..src.len(), dst, out)?;
@@ -168,18 +149,11 @@ struct Match {
     gain: usize,
 }
 
-/// Looks for the next match that is found at `at` or behind it, before `stop`, and may begin at `anchor`; else returns
-/// where it stopped. `stop` must leave [`TAIL`] bytes.
+/// Looks for the next match that is found at `at` or behind it, before `stop`, and may begin at `anchor`. `stop` must
+/// leave [`TAIL`] bytes.
 #[inline]
-fn next_match<T: Table>(
-    table: &mut T,
-    src: &[u8],
-    anchor: usize,
-    mut at: usize,
-    stop: usize,
-    stride: usize,
-) -> Result<Match, usize> {
-    let mut tries = stride << PATIENCE;
+fn next_match<T: Table>(table: &mut T, src: &[u8], anchor: usize, mut at: usize, stop: usize) -> Option<Match> {
+    let mut tries = 1 << PATIENCE;
     while at < stop {
         let word = u64::from_le_bytes(load(src, at));
         let candidate = table.swap(word, at);
@@ -192,13 +166,13 @@ fn next_match<T: Table>(
                 start -= 1;
             }
             if distance <= MAX_NEAR_DISTANCE || end - start >= LEAST_FAR {
-                return Ok(Match { at: start, distance, gain: end - start - 2 });
+                return Some(Match { at: start, distance, gain: end - start - 2 });
             }
         }
         at += tries >> PATIENCE;
         tries += 1;
     }
-    Err(at)
+    None
 }
 
 /// Bytes that extend the length of a match of `gain + 2` bytes.
