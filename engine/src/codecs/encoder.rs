@@ -108,7 +108,7 @@ impl Encoder {
     pub fn has_quicker(&self, length: usize, full: usize) -> bool {
         match self.kind {
             // The first level of zlib is made for data that repeats itself.
-            Kind::Zlib(_) if self.clevel == 1 => 2 * length > full,
+            Kind::Zlib(_) if self.clevel == 1 => 4 * length > 3 * full,
             _ => self.rungs() > 1,
         }
     }

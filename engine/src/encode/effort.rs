@@ -196,6 +196,10 @@ fn middle(bytes: &[u8], length: usize) -> &[u8] {
 /// Look at a filtered block, cut into `nstreams`, that stands for `nblocks`. If there is too little to choose for,
 /// nothing is found.
 pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nblocks: usize) -> Result<Box<[Finding]>> {
+    // What takes no longer than scouting needs no scout.
+    if searches.own.codec() == Codec::Lz4Hc && searches.own.rungs() == 1 {
+        return Ok(Box::default());
+    }
     let stream = block.len() / nstreams;
     let decided = stream * nblocks;
     let telling = (decided / if nstreams == 1 { LARGE_SHARE } else { SHARE }).clamp(TELLING, MOST).min(stream);
@@ -237,7 +241,7 @@ mod tests {
     fn noise_is_found_plain_and_text_is_not() {
         let (noise, lines) = (noise(1 << 18, 1), lines(1 << 18));
         for codec in Codec::ALL {
-            for clevel in [1, 5] {
+            for clevel in [1, 5].into_iter().filter(|&clevel| clevel > 1 || codec != Codec::Lz4Hc) {
                 let mut searches = Searches::new(codec, clevel).unwrap();
                 let findings = look(&mut searches, &noise, 4, 16).unwrap();
                 assert!(findings.len() == 4 && findings.iter().all(Finding::is_plain));
@@ -272,7 +276,8 @@ mod tests {
             for clevel in 1..=9 {
                 let mut searches = Searches::new(codec, clevel).unwrap();
                 let findings = look(&mut searches, &lines, 1, 64).unwrap();
-                let length = searches.encode_as(&findings[0], &lines, &mut room).unwrap();
+                let Some(finding) = findings.first() else { continue };
+                let length = searches.encode_as(finding, &lines, &mut room).unwrap();
                 let own = searches.encode(&lines, &mut room).unwrap();
                 assert!(length <= own + own / 100, "{codec:?} {clevel}: {length} for {own}");
             }

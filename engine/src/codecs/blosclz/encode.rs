@@ -36,8 +36,9 @@ const MIN_OUTPUT: usize = 66;
 /// Steps grow by one whenever so many positions, as a power of two, were tried in vain.
 const PATIENCE: u32 = 6;
 
-/// A stream has to get shorter by such a part up to level 6: reading one that saves less takes longer than it is worth.
-const LEAST_GAIN: usize = 20;
+/// How many hundredths of its compressed length a stream must have at least, for each level: reading one that saves less
+/// takes longer than it is worth to who asks for speed.
+const LEAST_RATIO: [usize; 10] = [105, 105, 105, 105, 105, 105, 105, 100, 100, 100];
 
 /// An encoder with its tables, for one level.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Encoder {
         if src.len() < MIN_INPUT || dst.len() < MIN_OUTPUT {
             return None;
         }
-        let most = if self.clevel > 6 { src.len() } else { src.len() - src.len() / LEAST_GAIN };
+        let most = src.len().saturating_mul(100) / LEAST_RATIO[usize::from(self.clevel)];
         let room = dst.len().min(most);
         let dst = &mut dst[..room];
         if u16::try_from(src.len()).is_ok() {
