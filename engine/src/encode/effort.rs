@@ -2,11 +2,10 @@
 //!
 //! A level tells a codec how thoroughly to look for repetitions. Much of that is in vain: the low bytes of measured
 //! numbers are noise, in which there is nothing to find, and of many others the quickest search finds as much as the
-//! most thorough. So a sample of each stream of a block is compressed with the level's own search and with quicker
-//! ones, and the quickest that keeps the block within a hundredth of the level's own size is used for that stream of the blocks that
-//! follow.
+//! most thorough. So samples of the streams of one block are compressed with the level's own search and with quicker
+//! ones, and the quickest that keep the block within a hundredth of its size are used for the chunk.
 //!
-//! No stream is taken on trust. Each is scouted, compressed in a quick way, and where that comes to
+//! Nothing quicker is taken on trust. Each stream is scouted, compressed in a quick way, and where that comes to
 //! another size than it did of the sample, the stream gets the level's own search.
 //!
 //! What is found depends on the data alone, so chunks have the same bytes for every number of threads.
@@ -171,8 +170,8 @@ impl Searches {
         Ok(findings)
     }
 
-    /// What the level's own search makes of a sample, or 0 if it is the only one and makes something of it. Where scouting finds nothing at all a part has to do, for nothing
-    /// takes as long as to search in vain.
+    /// What the level's own search makes of a sample, or 0 if it is the only one and makes something of it. Where
+    /// scouting finds nothing at all a part has to do, for nothing takes as long as to search in vain.
     fn own_size(&mut self, sample: &[u8], room: &mut [u8]) -> usize {
         let room = &mut room[..sample.len()];
         let pays = |length: Option<usize>, of: &[u8]| length.is_some_and(|length| length + of.len() / CLOSE < of.len());
