@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from superchunk.params import CParamsDict
+
 ITEMS = (np.arange(200_000) // 3 * 7919 % 100_003).astype("i4")
 STILL = 0.06
 """Seconds after which blocks of a file that nobody writes are kept."""
@@ -29,9 +31,9 @@ def _limit(request: pytest.FixtureRequest) -> Iterator[None]:
     _engine.set_cache_limit(before)
 
 
-def saved(path: Path, **cparams: object) -> str:
+def saved(path: Path, cparams: CParamsDict | None = None) -> str:
     """Return the path of a frame of some chunks of several blocks."""
-    with SChunk(data=ITEMS, chunksize=200_000, urlpath=path, cparams={"blocksize": 32_768, **cparams}):
+    with SChunk(data=ITEMS, chunksize=200_000, urlpath=path, cparams={"blocksize": 32_768, **(cparams or {})}):
         return str(path)
 
 
@@ -39,7 +41,7 @@ def saved(path: Path, **cparams: object) -> str:
 @pytest.mark.parametrize("kind", [superchunk.Filter.SHUFFLE, superchunk.Filter.NOFILTER, superchunk.Filter.DELTA])
 def test_they_agree_with_the_array_wherever_they_are(tmp_path: Path, kind: superchunk.Filter) -> None:
     places = np.random.default_rng(1).integers(0, ITEMS.size, 300).tolist()
-    with superchunk.open(saved(tmp_path / "f", filters=[kind]), mode="r") as s:
+    with superchunk.open(saved(tmp_path / "f", {"filters": [kind]}), mode="r") as s:
         s[0]
         time.sleep(STILL)
         for start in places:
@@ -69,7 +71,7 @@ def test_commits_of_others_are_seen_at_once(tmp_path: Path) -> None:
 
 def test_a_file_that_is_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "f"
-    saved(path, clevel=0)
+    saved(path, {"clevel": 0})
     content = bytearray(path.read_bytes())
     at = content.index(ITEMS[1000:1010].tobytes())
     with superchunk.open(str(path), mode="r") as s:
@@ -102,7 +104,7 @@ def test_damage_is_told_as_by_the_general_way(tmp_path: Path) -> None:
     saved(path)
     content = bytearray(path.read_bytes())
     with superchunk.open(str(path), mode="r") as s:
-        start = s._handle.opened().source(0)[1]  # type: ignore[union-attr]
+        start = s._handle.opened().source(0)[1]
     content[start + 32 : start + 36] = b"\xff\xff\xff\x7f"
     path.write_bytes(content)
     with superchunk.open(str(path), mode="r") as s, pytest.raises(FormatError, match="bstarts"):
