@@ -36,7 +36,7 @@ const BLOCK_PARTS: usize = 4;
 /// Heads of chunks that are kept at most.
 const MOST_CHUNKS: usize = 32;
 /// So many blocks are remembered by number.
-const MOST_MET: usize = 16;
+const MOST_MET: usize = 8;
 /// A file's stamp must stand still for so long, where its clock ticks often, and where it counts seconds.
 const STILL: Duration = Duration::from_millis(50);
 const STILL_COARSE: Duration = Duration::from_secs(3);
