@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Items are taken in eights; the bytes of the others, and those that do not fill an item, are copied to where
-//! they were. The byte planes exist only a tile at a time, in a small buffer; AVX2 joins bit planes to items without
-//! leaving its code between, in the columns of [`shuffle`](super::shuffle) where items have no width of its own.
+//! they were. The byte planes exist only a tile at a time, in a small buffer; with AVX2, bit planes
+//! become items in one pass, in the columns of [`shuffle`](super::shuffle) where the width is no power of two.
 //!
 //! Source: docs/format/filters.md, section "Bitshuffle".
 
