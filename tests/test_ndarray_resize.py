@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -179,9 +180,9 @@ def test_what_appends_leave_behind_is_what_a_new_handle_finds(tmp_path: Path) ->
         array.append(np.full(n % 7, n))
         assert array._form.raw == array._read_form(array._handle.opened()).raw
     wanted = array[:]
-    with pytest.raises(RuntimeError, match="stop"), array.schunk.transaction():
+    with contextlib.suppress(InterruptedError), array.schunk.transaction():
         array.append([1, 2, 3])
-        raise RuntimeError("stop")
+        raise InterruptedError
     assert array.shape == wanted.shape
     array.close()
     assert superchunk.open(path)[:].tolist() == wanted.tolist()
