@@ -211,9 +211,7 @@ def _joined(
     return build_array(blueprint, read, ready=ready if any(held) else None)
 
 
-def _like_first(
-    first: object, dtype: np.dtype[Any], keywords: ArrayKeywords, new_axis: int | None
-) -> dict[str, Any]:
+def _like_first(first: object, dtype: np.dtype[Any], keywords: ArrayKeywords, new_axis: int | None) -> dict[str, Any]:
     """Return the keywords, with chunks, blocks and cparams of the first array where they are not given."""
     chosen: dict[str, Any] = dict(cast("dict[str, Any]", keywords))
     if isinstance(first, NDArray) and "chunks" not in chosen and "blocks" not in chosen and 0 not in first.chunks:
