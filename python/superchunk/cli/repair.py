@@ -11,7 +11,7 @@ import click
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import EXPECTED, Failure, describe
+from superchunk.cli.errors import EXPECTED, about
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,8 +56,7 @@ def repair(
                 frame, target, offset=offset, contiguous=contiguous, in_place=in_place, progress=steps(advance)
             )
     except EXPECTED as error:
-        message = describe(error)
-        raise Failure(message if frame in message else f"{frame}: {message}") from error
+        raise about(frame, error) from error
     if as_json:
         output.print_json(report.to_dict())
     else:
@@ -78,5 +77,4 @@ def compact(*, frame: str) -> None:
                 schunk.compact(progress=steps(advance))
             click.echo(f"{frame}: {dead - schunk.dead_bytes:,} bytes given back")
     except EXPECTED as error:
-        message = describe(error)
-        raise Failure(message if frame in message else f"{frame}: {message}") from error
+        raise about(frame, error) from error
