@@ -280,15 +280,15 @@ def test_chunks_of_wrong_slices_of_an_array() -> None:
 
 
 def test_what_computes_is_not_here_and_the_error_says_who_does_it() -> None:
-    array = superchunk.asarray(np.arange(6.0))
+    array: Any = superchunk.asarray(np.arange(6.0))
     with pytest.raises(AttributeError, match=r"'NDArray' object has no attribute 'sum'.*numpy\.sum"):
         _ = array.sum
     with pytest.raises(AttributeError, match=r"has no attribute 'hypot'.*numpy\.hypot"):
         _ = superchunk.hypot
-    for where in (array, superchunk):
+    for anything in (array, superchunk):
         with pytest.raises(AttributeError, match=r"has no attribute 'smu'$"):
-            _ = where.smu
-    assert (np.sum(array), np.mean(array), np.max(array)) == (15.0, 2.5, 5.0)
+            _ = anything.smu
+    assert [float(of(array)) for of in (np.sum, np.mean, np.max)] == [15.0, 2.5, 5.0]
 
 
 def test_a_field_says_its_dimensions_and_the_chunks_of_its_array() -> None:

@@ -331,6 +331,11 @@ class ArrayCalls(SharedArray, Managed):
         """Commit all changes, down to the disk."""
         self.schunk.flush()
 
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of the file that nothing refers to; see `SChunk.dead_bytes`."""
+        return self.schunk.dead_bytes
+
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Give the dead bytes of the file back to the disk; see `SChunk.compact`."""
         self.schunk.compact(progress)

@@ -12,6 +12,7 @@ import click
 import superchunk
 from superchunk.cli import output
 from superchunk.cli.errors import EXPECTED, about
+from superchunk.cli.reading import as_schunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ def compact(*, frame: str) -> None:
     The new file takes the old one's name when it is whole and on the disk.
     """
     try:
-        with superchunk.open(frame, mode="a") as schunk:
+        with as_schunk(superchunk.open(frame, mode="a")) as schunk:
             dead = schunk.dead_bytes
             with output.progress(frame, schunk.cbytes) as advance:
                 schunk.compact(progress=steps(advance))
