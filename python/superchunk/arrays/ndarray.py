@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from superchunk._elsewhere import elsewhere
 from superchunk.arrays.calls import ArrayCalls
 from superchunk.arrays.fields import Fields, NDField
-from superchunk.arrays.reading import read_key, read_selection
+from superchunk.arrays.reading import read_item, read_key, read_selection
 from superchunk.arrays.selection import select, select_crossed
 from superchunk.arrays.steady import changing
 from superchunk.arrays.writing import write_selection
@@ -81,6 +82,13 @@ class NDArray(ArrayCalls):
 
     __hash__ = None  # type: ignore[assignment]
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> None:
+            """Say who has what is not here; an AttributeError."""
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}{elsewhere(name)}"
+            raise AttributeError(msg, name=name, obj=self)
+
     # Reading.
 
     def _steadily(self, ask: Callable[[ChunkStore], Any]) -> Any:  # noqa: ANN401  (what `ask` returns)
@@ -107,6 +115,9 @@ class NDArray(ArrayCalls):
         if type(key) is str:
             return NDField(self, key)
         store = self._handle.store or self._handle.opened()
+        item = read_item(self.schunk, store, self._form, store.meta[self._layer], key)
+        if item is not None:
+            return item
         if store.shifting:
             return store.steadily(partial(self._get, store, key))
         return self._get(store, key)

@@ -23,6 +23,9 @@ from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from typing_extensions import Buffer
 
     from superchunk.params import SyncLevel
     from superchunk.storage.committed import CommittedFrame
@@ -121,14 +124,14 @@ class StateHandle(TableView):
         state = self._open
         return None if state.sparse and state.unpublished is not None else self._sidecar
 
-    @contextmanager
-    def _changing(self) -> Iterator[CommittedFrame]:
-        """Hold the frame for a change through this handle."""
+    def _changing(self) -> AbstractContextManager[CommittedFrame]:
+        """Return what holds the frame for a change through this handle."""
         turns = self._turns
-        if turns is None:
-            with self._holding() as state:
-                yield state
-            return
+        return self._holding() if turns is None else self._taking(turns)
+
+    @contextmanager
+    def _taking(self, turns: LockSidecar) -> Iterator[CommittedFrame]:
+        """Hold the frame, and the turn, for a change."""
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
         with turns.exclusive() as changed:
@@ -180,6 +183,29 @@ class StateHandle(TableView):
                 return False
             return self._noticed()
         return self.advance()
+
+    def read_small(self, start: int, stop: int, itemsize: int, out: Buffer | None = None) -> bytes | None:
+        """Return bytes ``start:stop``, or ``b""`` and put them into `out`, if one call can do it; else None.
+
+        That call also finds out that nobody has changed anything. As there is no turn to take and no chunk
+        of several, the answer is of one state if that is still the same afterwards.
+        """
+        state = self._state
+        if state is None or state.sparse or state.moving or state.successor is not None:
+            return None
+        version = state.version
+        if version != self._seen or self.pinned or self._sidecar is not None or stop > state.nbytes:
+            return None
+        try:
+            request = state.lone(start, stop)
+        except SuperchunkError:
+            return None
+        if request is None or type(request[0]) is not tuple:
+            return None
+        answer = state.read_unchanged(request, itemsize, out)
+        if self._state is not state or state.shaken(version):
+            return None
+        return answer
 
     def advance(self) -> bool:
         """Follow changes made elsewhere, pinned or not; return whether there were any.
