@@ -121,6 +121,7 @@ impl Chunk<'_> {
             if nstreams > 1
                 && let Some(joint) = pipeline.joint(reference)
                 && joint.width == nstreams
+                && joint.fits(dst.len())
             {
                 let streams = Streams { data, at, nblock, format: self.format, from: 0 };
                 return self.decode_planes(streams, joint, dst, reference, worker, user);

@@ -61,12 +61,11 @@ pub(super) fn split(src: &[u8], dst: &mut [u8], stride: usize, at: usize) -> boo
 pub(super) const ITEMS: usize = 8 * STEP;
 
 /// Join bit planes of `stride` bytes to items of T bytes, from byte `at` of each on; `dst` has [`ITEMS`] items or more.
-/// There are `nplanes` times eight; the other bytes of items are zero. If WIDE, T is 16 and these are the first bytes of items of
-/// `width` bytes.
+/// Each of `planes` has eight, one after the other; bytes of items that have none are zero. If WIDE, T is 16 and these are the
+/// first bytes of items of `width` bytes.
 #[target_feature(enable = "avx2")]
 pub(super) fn join_items<const T: usize, const WIDE: bool>(
-    nplanes: usize,
-    src: &[u8],
+    planes: &[&[u8]],
     stride: usize,
     at: usize,
     width: usize,
@@ -75,8 +74,8 @@ pub(super) fn join_items<const T: usize, const WIDE: bool>(
     let width = if WIDE { width } else { T };
     let mut tile = [[0; ITEMS]; T];
     for start in starts(dst.len().div_ceil(width) / 8, STEP) {
-        let mut rest = src;
-        for plane in tile.iter_mut().take(nplanes) {
+        for (plane, bits) in tile.iter_mut().zip(planes) {
+            let mut rest = *bits;
             let mut rows = [_mm256_setzero_si256(); 8];
             for row in &mut rows {
                 let (bits, others) = rest.split_at(stride);

@@ -70,17 +70,31 @@ pub(super) fn bitunshuffle(isa: Isa, rule: BitshuffleRule, width: usize, src: &[
     if width == 1 {
         return join(isa, src, nitems / 8, 0, items);
     }
-    if join_items(isa, width, src, items) {
+    if nitems > 0 {
+        join_planes(isa, width, &src.chunks_exact(nitems), items);
+    }
+}
+
+/// Undo [`bitshuffle`] of whole eights of items. Every plane is a slice of its own, wherever it is: the eight bit planes of one byte of
+/// all items.
+pub(super) fn join_planes<'a>(
+    isa: Isa,
+    width: usize,
+    planes: &(impl Iterator<Item = &'a [u8]> + Clone),
+    items: &mut [u8],
+) {
+    if join_items(isa, width, planes, items) {
         return;
     }
+    let stride = items.len() / width / 8;
     let mut buffer = [0; TILE];
     let batch = tile_items(width);
     for (ntile, tile) in items.chunks_mut(batch * width).enumerate() {
-        let planes = &mut buffer[..tile.len()];
-        for (plane, bits) in planes.chunks_exact_mut(tile.len() / width).zip(src.chunks_exact(nitems)) {
-            join(isa, bits, nitems / 8, ntile * batch / 8, plane);
+        let room = &mut buffer[..tile.len()];
+        for (plane, bits) in room.chunks_exact_mut(tile.len() / width).zip(planes.clone()) {
+            join(isa, bits, stride, ntile * batch / 8, plane);
         }
-        unshuffle(isa, width, planes, tile);
+        unshuffle(isa, width, room, tile);
     }
 }
 
@@ -147,10 +161,10 @@ fn join(isa: Isa, src: &[u8], stride: usize, at: usize, dst: &mut [u8]) {
     scalar::join(src, stride, at, dst);
 }
 
-/// Join the bit planes `src` to items of `width` bytes, 2 or more, in one pass; false if there is no code for that, too few
-/// items, or better code for bits and bytes apart.
+/// Do what [`join_planes`] does in one pass; false if there is no code for that, too few items, or better code for bits and
+/// bytes apart.
 #[cfg(target_arch = "x86_64")]
-fn join_items(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+fn join_items<'a>(isa: Isa, width: usize, planes: &(impl Iterator<Item = &'a [u8]> + Clone), dst: &mut [u8]) -> bool {
     let nitems = dst.len() / width;
     let direct = may_lie_apart(width);
     if !isa.has_avx2() || nitems < avx2::ITEMS || (direct && isa.has_avx512()) {
@@ -158,18 +172,19 @@ fn join_items(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     }
     if direct {
         let whole = Column { at: 0, nplanes: width, piece: width };
-        join_column(isa, whole, src, nitems / 8, 0, width, dst);
+        join_column(isa, whole, planes.clone(), nitems / 8, 0, width, dst);
         return true;
     }
     let mut pieces: columns::Pieces = [0; columns::TILE * MAX_PLANES];
     for start in starts(nitems, avx2::ITEMS) {
         for column in columns::columns(width) {
+            let planes = planes.clone().skip(column.at);
             let items = &mut dst[start * width..(start + avx2::ITEMS) * width];
             if column.goes_straight(width) {
-                join_column(isa, column, src, nitems / 8, start / 8, width, &mut items[column.at..]);
+                join_column(isa, column, planes, nitems / 8, start / 8, width, &mut items[column.at..]);
             } else {
                 let pieces = &mut pieces[..avx2::ITEMS * column.piece];
-                join_column(isa, column, src, nitems / 8, start / 8, column.piece, pieces);
+                join_column(isa, column, planes, nitems / 8, start / 8, column.piece, pieces);
                 column.put(pieces, width, items);
             }
         }
@@ -178,17 +193,27 @@ fn join_items(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn join_items(_: Isa, _: usize, _: &[u8], _: &mut [u8]) -> bool {
+fn join_items<'a>(_: Isa, _: usize, _: &(impl Iterator<Item = &'a [u8]> + Clone), _: &mut [u8]) -> bool {
     false
 }
 
 /// Fill a column from byte `at` on of its bit planes, each of `stride` bytes. The items of `dst` have `width` bytes: those of its
 /// pieces, or more if it goes straight to its place.
 #[cfg(target_arch = "x86_64")]
-fn join_column(isa: Isa, column: Column, src: &[u8], stride: usize, at: usize, width: usize, dst: &mut [u8]) {
-    let Column { at: first, nplanes, piece } = column;
-    let planes = &src[8 * first * stride..8 * (first + nplanes) * stride];
-    let join = match piece {
+fn join_column<'a>(
+    isa: Isa,
+    column: Column,
+    planes: impl Iterator<Item = &'a [u8]>,
+    stride: usize,
+    at: usize,
+    width: usize,
+    dst: &mut [u8],
+) {
+    let mut list: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
+    for (place, plane) in list[..column.nplanes].iter_mut().zip(planes) {
+        *place = plane;
+    }
+    let join = match column.piece {
         2 => avx2::join_items::<2, false>,
         4 => avx2::join_items::<4, false>,
         8 => avx2::join_items::<8, false>,
@@ -199,7 +224,7 @@ fn join_column(isa: Isa, column: Column, src: &[u8], stride: usize, at: usize, w
     #[expect(unsafe_code, reason = "steps into code for AVX2")]
     // SAFETY: an `Isa` with AVX2 exists only where detection found it.
     unsafe {
-        join(nplanes, planes, stride, at, width, dst);
+        join(&list[..column.nplanes], stride, at, width, dst);
     }
 }
 
@@ -244,6 +269,27 @@ mod tests {
     fn every_version_splits_bits_by_the_definition_and_back() {
         for width in (1..=9).chain([12, 15, 16, 17, 24, 32, 64, 100, 255]) {
             check(BitshuffleRule::Current, width);
+        }
+    }
+
+    #[test]
+    fn planes_that_lie_apart_come_together() {
+        for width in [2, 4, 8, 16] {
+            for nitems in [8, 64, 248, 256, 264, 2000] {
+                let src = crate::filters::testing::noise(nitems * width);
+                let split = model(BitshuffleRule::Current, width, &src);
+                let room: Vec<Vec<u8>> = split
+                    .chunks_exact(nitems)
+                    .enumerate()
+                    .map(|(j, plane)| [&vec![0xA5; 3 * j], plane].concat())
+                    .collect();
+                let planes = room.iter().enumerate().map(|(j, room)| &room[3 * j..]);
+                on_every_isa(|isa| {
+                    let mut back = vec![0x5A; src.len()];
+                    join_planes(isa, width, &planes, &mut back);
+                    assert_eq!(back, src, "{} width {width} items {nitems}", isa.name());
+                });
+            }
         }
     }
 

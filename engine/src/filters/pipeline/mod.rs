@@ -167,10 +167,14 @@ impl Pipeline {
         }
     }
 
-    /// What is to be undone, if it is [`SHUFFLE`], maybe after [`BYTEDELTA`] of its planes, and before [`DELTA`] if there is a
+    /// What is to be undone, if it is [`BITSHUFFLE`] alone or [`SHUFFLE`], maybe after [`BYTEDELTA`] of its planes, and before [`DELTA`] if there is a
     /// reference: all in one go, a tile at a time.
     pub(crate) fn joint(&self, reference: Option<&[u8]>) -> Option<Joint> {
         let mut steps = self.steps_backward().copied().peekable();
+        if let Some(Step::Bitshuffle { width, .. }) = steps.peek().copied() {
+            let alone = steps.nth(1).is_none() && shuffle::may_lie_apart(width);
+            return alone.then_some(Joint { width, bits: true, sums: false, delta: false });
+        }
         let sums = steps.next_if(|step| matches!(step, Step::Bytedelta { .. }));
         let Some(Step::Shuffle { width }) = steps.next() else { return None };
         let delta = steps.next_if(|step| matches!(step, Step::Delta { .. }) && reference.is_some());
@@ -180,6 +184,7 @@ impl Pipeline {
             delta.is_none_or(|delta| matches!(delta, Step::Delta { width: word } if width.is_multiple_of(word)));
         (fits && words && steps.next().is_none()).then_some(Joint {
             width,
+            bits: false,
             sums: sums.is_some(),
             delta: delta.is_some(),
         })
@@ -238,8 +243,7 @@ impl Pipeline {
             return Err(Error::Destination { needed: stage.len() as u64, got: dst.len() as u64 });
         }
         if let Some(joint) = self.joint(reference)
-            && !stage.is_empty()
-            && stage.len().is_multiple_of(joint.width)
+            && joint.fits(stage.len())
         {
             let mut planes: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
             for (place, plane) in planes.iter_mut().zip(stage.chunks_exact(stage.len() / joint.width)) {
@@ -276,11 +280,13 @@ impl Pipeline {
     }
 }
 
-/// Filters that are undone together: [`SHUFFLE`] and what goes with it.
+/// Filters that are undone together, out of planes that may lie apart: [`BITSHUFFLE`], or [`SHUFFLE`] and what goes with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Joint {
     /// The width of items in bytes, and the number of planes.
     pub(crate) width: usize,
+    /// Whether each plane is the eight bit planes of [`BITSHUFFLE`].
+    bits: bool,
     /// Whether the planes are [`BYTEDELTA`]'s.
     sums: bool,
     /// Whether the items are [`DELTA`]'s, with a reference.
@@ -293,7 +299,12 @@ const TILE: usize = 8 << 10;
 impl Joint {
     /// Whether there is nothing to undo but [`SHUFFLE`], so that any items can be had alone.
     pub(crate) fn is_shuffle(self) -> bool {
-        !self.sums && !self.delta
+        !self.bits && !self.sums && !self.delta
+    }
+
+    /// Whether a block of `length` bytes consists of planes and nothing else.
+    pub(crate) fn fits(self, length: usize) -> bool {
+        length > 0 && length.is_multiple_of(if self.bits { 8 * self.width } else { self.width })
     }
 
     /// Undo the filters. Every plane is a slice of its own, one for each byte of an item and all of the same length.
@@ -302,6 +313,10 @@ impl Joint {
     ///
     /// [`Error::Argument`] for a reference that is shorter than the block.
     pub(crate) fn backward(self, isa: Isa, planes: &[&[u8]], dst: &mut [u8], reference: Option<&[u8]>) -> Result<()> {
+        if self.bits {
+            bitshuffle::join_planes(isa, self.width, &planes.iter().copied(), dst);
+            return Ok(());
+        }
         if self.is_shuffle() {
             shuffle::unshuffle_planes(isa, planes, dst);
             return Ok(());

@@ -307,13 +307,15 @@ proptest! {
 
 #[test]
 fn filters_that_are_undone_together_give_what_they_give_one_by_one() {
-    for (ids, typesize) in
-        [[0, 0, 0, 0, SHUFFLE, BYTEDELTA], [0, 0, 0, 0, DELTA, SHUFFLE], [0, 0, 0, DELTA, SHUFFLE, BYTEDELTA]]
-            .into_iter()
-            .flat_map(|ids| [2, 4, 8, 16].map(|typesize| (ids, typesize)))
-    {
+    let slots = [
+        [0, 0, 0, 0, SHUFFLE, BYTEDELTA],
+        [0, 0, 0, 0, DELTA, SHUFFLE],
+        [0, 0, 0, DELTA, SHUFFLE, BYTEDELTA],
+        [0, 0, 0, 0, 0, BITSHUFFLE],
+    ];
+    for (ids, typesize) in slots.into_iter().flat_map(|ids| [2, 4, 8, 16].map(|typesize| (ids, typesize))) {
         let pipeline = reading(ids, [0; 6], typesize).unwrap();
-        for nitems in [1, 2, 63, 64, TILE / typesize, TILE / typesize + 1, 3 * TILE / typesize + 17] {
+        for nitems in [1, 2, 63, 64, 264, TILE / typesize, TILE / typesize + 1, 3 * TILE / typesize + 17] {
             let (stage, reference) = (noise(nitems * typesize), noise(nitems * typesize + 5));
             assert_eq!(pipeline.joint(Some(&reference)).map(|joint| joint.width), Some(typesize));
             let mut expected = stage.clone();
@@ -332,4 +334,6 @@ fn filters_that_are_undone_together_give_what_they_give_one_by_one() {
     // Planes that are not those of the shuffle.
     assert_eq!(reading([0, 0, 0, 0, SHUFFLE, BYTEDELTA], [0, 0, 0, 0, 0, 4], 8).unwrap().joint(None), None);
     assert_eq!(reading([0, 0, 0, 0, 0, SHUFFLE], [0; 6], 12).unwrap().joint(None), None);
+    assert_eq!(reading([0, 0, 0, 0, DELTA, BITSHUFFLE], [0; 6], 8).unwrap().joint(None), None);
+    assert_eq!(reading([0, 0, 0, 0, 0, BITSHUFFLE], [0; 6], 12).unwrap().joint(None), None);
 }
