@@ -82,7 +82,9 @@ impl Column {
 /// Undo [`shuffle`](super::shuffle) for items of `width` bytes, 2 or more: `planes` are one after the other.
 pub(super) fn unshuffle(isa: Isa, width: usize, planes: &[u8], dst: &mut [u8]) {
     let nitems = dst.len() / width;
-    let batch = nitems.min(if width < 32 { TILE } else { TILE / 2 });
+    // Tiles of like size, so that little is done twice where the last one is moved back.
+    let ntiles = nitems.div_ceil(if width < 32 { TILE } else { TILE / 2 });
+    let batch = nitems.div_ceil(ntiles).next_multiple_of(64).min(nitems);
     let mut pieces: Pieces = [0; TILE * MAX_PLANES];
     for start in starts(nitems, batch) {
         let items = &mut dst[start * width..(start + batch) * width];
