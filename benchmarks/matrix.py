@@ -27,7 +27,7 @@ from pairs import OURS, THEIRS, Effort, keep_memory, kept, record_parser, surrou
 import superchunk
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
@@ -200,9 +200,9 @@ def measure(chosen: Namespace) -> dict[str, Any]:
     }
 
 
-def arguments(given: list[str] | None = None) -> Namespace:
-    """Read the command line."""
-    options = record_parser(__doc__)
+def cell_parser(doc: str | None) -> ArgumentParser:
+    """Return a parser with the options that choose cells."""
+    options = record_parser(doc)
     names = sorted({*FILTERS, *COMPOSED.values()})
     options.add_argument("--codec", nargs="+", choices=CODECS, default=CODECS)
     options.add_argument("--level", nargs="+", type=int, choices=range(10), metavar="0-9", help="[1 5 9; quick: 1 5]")
@@ -210,7 +210,12 @@ def arguments(given: list[str] | None = None) -> Namespace:
     options.add_argument("--data", nargs="+", choices=tuple(datasets.MAKERS), default=tuple(datasets.MAKERS))
     options.add_argument("--threads", nargs="+", type=int, help="[1 and all; quick: 1]")
     options.add_argument("--mib", type=float, help="size of each data set [4; quick: 1]")
-    chosen = options.parse_args(given)
+    return options
+
+
+def arguments(given: list[str] | None = None, options: ArgumentParser | None = None) -> Namespace:
+    """Read the command line."""
+    chosen = (options or cell_parser(__doc__)).parse_args(given)
     chosen.level = chosen.level or (LEVELS[:2] if chosen.quick else LEVELS)
     chosen.threads = chosen.threads or ([1] if chosen.quick else sorted({1, os.cpu_count() or 1}))
     chosen.mib = chosen.mib or (1.0 if chosen.quick else 4.0)

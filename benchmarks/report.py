@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import matrix_summary
+import shares_summary
 import work_summary
 from matrix_summary import Line, cells_of, family, lagging, larger, lines
 from pairs import OURS, RESULTS, THEIRS, read_record
@@ -45,7 +46,7 @@ SHORT_WITHOUT = r"^file of|^memory|[0-9]+ threads? on one handle|gain of"
 """Rows of the work of users that the README leaves to the page."""
 
 Records: TypeAlias = dict[str, dict[str, Any]]
-"""By name: matrix, work, demo."""
+"""By name: matrix, shares, work, demo."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
@@ -161,6 +162,23 @@ def work_short(records: Records) -> str:
     return table(["what", OURS, THEIRS, "times better"], rows)
 
 
+def shares(records: Records) -> str:
+    """Return where the time of the cells goes, and what that limits."""
+    rows = (
+        [
+            one.direction,
+            one.codec,
+            one.filters,
+            *(f"{value:.0f}" for value in one[3:9]),
+            f"{one.ratio:.2f}",
+            f"{one.limit:.2f}" if one.library else "",
+        ]
+        for one in shares_summary.shares(records["shares"], records["matrix"])
+    )
+    head = ["", "codec", "filters", "library", "our codec", "filters", "copies", "engine", "rest", "ratio", "limit"]
+    return table(head, rows, words=3)
+
+
 def demo(records: Records) -> str:
     """Return some rows of the demonstration."""
     record = records["demo"]
@@ -218,6 +236,7 @@ TABLES: dict[str, Callable[[Records], str]] = {
     "larger": bigger,
     "work": work,
     "work short": work_short,
+    "shares": shares,
     "demo": demo,
 }
 
@@ -234,7 +253,7 @@ def filled(text: str, records: Records) -> str:
 
 def records_in(folder: Path) -> Records:
     """Return the records of the suite."""
-    return {name: read_record(folder / f"{name}.json") for name in ("matrix", "work", "demo")}
+    return {name: read_record(folder / f"{name}.json") for name in ("matrix", "shares", "work", "demo")}
 
 
 def main() -> None:
