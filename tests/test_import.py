@@ -18,7 +18,19 @@ SELDOM = {
     "cli": "the command",
     "testing": "the crash laboratory",
 }
-FOREIGN = {"click", "rich", "json", "html", "secrets", "ast", "inspect", "hashlib", "asyncio"}
+FOREIGN = {
+    "click",
+    "rich",
+    "json",
+    "html",
+    "secrets",
+    "ast",
+    "inspect",
+    "hashlib",
+    "asyncio",
+    "pathlib",
+    "urllib.parse",
+}
 
 
 def modules_besides_numpy(code: str) -> set[str]:

@@ -34,5 +34,5 @@ mod _engine {
     #[pymodule_export]
     use super::seal::{check_run, check_seals, hash64, hash128, proven_trailer, seal, sync_filesystem};
     #[pymodule_export]
-    use super::watch::Watch;
+    use super::watch::{Watch, set_cache_limit};
 }

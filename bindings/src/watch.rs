@@ -1,13 +1,14 @@
-//! What a reader asks at each access: has anybody changed the file?
+//! What a reader asks at each access: has anybody changed the file? And, if nobody has, a few of its bytes.
 
 use std::ffi::CString;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use superchunk_engine::files::{self, Named};
+use superchunk_engine::cache::{self, Cache, Wanted};
+use superchunk_engine::files::{self, Named, Stamp};
 
-use crate::buffers::borrow_file;
+use crate::buffers::{Buffer, borrow_file, fresh_bytes};
 use crate::errors::{system_error, to_python};
 
 /// The bytes that stand at one place of an open file, and the name that the file has.
@@ -18,6 +19,8 @@ pub(crate) struct Watch {
     #[pyo3(get)]
     probe: Py<PyBytes>,
     name: Option<Name>,
+    /// What was read of the file, for who comes again.
+    cache: Cache,
 }
 
 /// A name in an open directory, and the file that it leads to.
@@ -41,7 +44,7 @@ impl Watch {
                 Some(Name { folder, path: name, identity })
             }
         };
-        Ok(Self { fd, at, probe, name })
+        Ok(Self { fd, at, probe, name, cache: Cache::default() })
     }
 
     /// Return whether anything is other than it was.
@@ -58,4 +61,74 @@ impl Watch {
         };
         outcome.map_err(|error| to_python(py, &error))
     }
+
+    /// Ask the same, and read a small part of a chunk in the file. Whatever keeps it from that gives None.
+    #[pyo3(signature = (request, itemsize, dst=None))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        request: ((i32, u64, u64), u64, u64, u64, usize),
+        itemsize: usize,
+        dst: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let ((fd, offset, limit), nbytes, start, stop, _) = request;
+        let Some(length) = stop.checked_sub(start).and_then(|length| usize::try_from(length).ok()) else {
+            return Ok(None);
+        };
+        let itemsize = (itemsize > 0).then_some(itemsize);
+        let wanted = Wanted { offset, limit, nbytes, start, length, itemsize };
+        if fd != self.fd || self.name.is_some() || !wanted.is_small() {
+            return Ok(None);
+        }
+        let file = borrow_file(fd)?;
+        let probe = self.probe.bind(py).as_bytes();
+        let mut stamp = None;
+        if let Some(found) = self.cache.find(&wanted) {
+            // No other thread gets a turn for so little, unless the disk would have to be waited for.
+            stamp = files::unchanged_at_once(&file, self.at, probe);
+            if stamp.flatten().is_some_and(|stamp| found.is_of(stamp)) {
+                return deliver(py, length, dst, |out| {
+                    out.copy_from_slice(&found);
+                    true
+                });
+            }
+        }
+        let look = || match stamp {
+            Some(stamp) => stamp,
+            None => files::unchanged_since(&file, self.at, probe).ok().flatten(),
+        };
+        let read =
+            |out: &mut [u8]| look().is_some_and(|stamp: Stamp| self.cache.read(&file, &wanted, stamp, out).is_ok());
+        deliver(py, length, dst, |out| py.detach(|| read(out)))
+    }
+}
+
+/// Have `fill` write `length` bytes to the front of `dst` or into new ones. None if it says that it has not.
+fn deliver<'py>(
+    py: Python<'py>,
+    length: usize,
+    dst: Option<&Bound<'py, PyAny>>,
+    fill: impl FnOnce(&mut [u8]) -> bool,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let mut done = false;
+    let bytes = match dst {
+        Some(dst) => {
+            let mut buffer = Buffer::get_writable(dst)?;
+            done = buffer.bytes_mut().get_mut(..length).is_some_and(fill);
+            PyBytes::new(py, b"")
+        }
+        None => fresh_bytes(py, length, |out| {
+            done = fill(out);
+            Ok(if done { length } else { 0 })
+        })?,
+    };
+    Ok(done.then_some(bytes))
+}
+
+/// Set how many bytes of heads of chunks and of decoded blocks are kept for each open file.
+#[pyfunction]
+pub(crate) fn set_cache_limit(nbytes: usize) -> usize {
+    let before = cache::limit();
+    cache::set_limit(nbytes);
+    before
 }

@@ -8,6 +8,7 @@ use std::ffi::CStr;
 use std::fs::{File, FileType, OpenOptions};
 use std::io;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -101,10 +102,64 @@ fn name_of(kind: FileType) -> &'static str {
 ///
 /// [`Error::Io`] when the system fails to read.
 pub fn changed(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
-    if differs(file, at, probe)? {
-        return Ok(true);
+    Ok(differs(file, at, probe)? || status(file, at)?.is_none())
+}
+
+/// The same as [`changed`], and if nothing is changed when the file was last written, as the system has it.
+///
+/// # Errors
+///
+/// As [`changed`].
+pub fn unchanged_since(file: &File, at: u64, probe: &[u8]) -> Result<Option<Stamp>> {
+    // In this order: of what is written after the look at the stamp, the next look finds another.
+    let stamp = status(file, at)?;
+    Ok(if differs(file, at, probe)? { None } else { stamp })
+}
+
+/// The same as [`unchanged_since`] if that needs no waiting; None if the bytes would have to come from a disk.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[must_use]
+pub fn unchanged_at_once(file: &File, at: u64, probe: &[u8]) -> Option<Option<Stamp>> {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let mut found = [0; 512];
+    let found = found.get_mut(..probe.len())?;
+    let stamp = status(file, at).ok()?;
+    let read = preadv2(file, &mut [io::IoSliceMut::new(found)], at, ReadWriteFlags::NOWAIT).ok()?;
+    (read == probe.len()).then(|| stamp.filter(|_| found == probe))
+}
+
+/// There is no such call there.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[must_use]
+pub fn unchanged_at_once(_: &File, _: u64, _: &[u8]) -> Option<Option<Stamp>> {
+    None
+}
+
+/// When a file was last written, and how long it is.
+///
+/// Two looks that find the same stamp have nothing written between them, if the first came some time after what the
+/// stamp tells of: a clock that ticks between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    modified: (i64, i64),
+    changed: (i64, i64),
+    length: i64,
+}
+
+impl Stamp {
+    /// Whether the file system's clock may tick so slowly as to count whole seconds.
+    #[must_use]
+    pub fn is_coarse(&self) -> bool {
+        self.modified.1 == 0 && self.changed.1 == 0
     }
-    has_no_name(file).map_err(|error| Error::Io { at, length: 0, errno: error.raw_os_error().unwrap_or(EINVAL) })
+
+    /// Whether the last write was longer ago, by the clock of this machine.
+    #[must_use]
+    pub fn is_older_than(&self, age: Duration) -> bool {
+        let last = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(u64::MAX);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.checked_sub(age).is_some_and(|limit| limit > Duration::from_secs(last.saturating_add(1)))
+    }
 }
 
 /// Whether the bytes at `at` are others than `probe`.
@@ -126,15 +181,33 @@ pub fn differs(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
+/// The stamp of a file that has a name; None for one that has lost it.
 #[cfg(unix)]
-fn has_no_name(file: &File) -> io::Result<bool> {
-    Ok(rustix::fs::fstat(file)?.st_nlink == 0)
+#[allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_wrap,
+    clippy::unnecessary_cast,
+    reason = "the widths and signs of these numbers differ between systems"
+)]
+fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
+    let found = rustix::fs::fstat(file).map_err(|error| Error::Io { at, length: 0, errno: error.raw_os_error() })?;
+    Ok((found.st_nlink > 0).then_some(Stamp {
+        modified: (found.st_mtime as i64, found.st_mtime_nsec as i64),
+        changed: (found.st_ctime as i64, found.st_ctime_nsec as i64),
+        length: found.st_size as i64,
+    }))
 }
 
-/// An open file cannot lose its name there.
+/// An open file cannot lose its name there, and its stamp always is as if it came from a slow clock.
 #[cfg(windows)]
-fn has_no_name(_: &File) -> io::Result<bool> {
-    Ok(false)
+fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
+    use std::os::windows::fs::MetadataExt;
+    let fail = |error: io::Error| Error::Io { at, length: 0, errno: error.raw_os_error().unwrap_or(EINVAL) };
+    let found = file.metadata().map_err(fail)?;
+    // It counts tenths of microseconds, from another year on.
+    let seconds = (found.last_write_time() / 10_000_000).cast_signed() - 11_644_473_600;
+    let modified = (seconds, 0);
+    Ok(Some(Stamp { modified, changed: (0, 0), length: found.file_size().cast_signed() }))
 }
 
 /// Device and number of a file.

@@ -8,6 +8,7 @@
 //! Source: docs/format/chunk.md.
 
 pub mod boxes;
+pub mod cache;
 pub mod chunk;
 pub mod codecs;
 mod copy;

@@ -73,7 +73,7 @@ pub(crate) fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
 }
 
 /// What of a chunk one thread reads at a time.
-enum Piece {
+pub(crate) enum Piece {
     /// Bytes from this one on, stored plain or repeated.
     Plain(usize),
     /// Bytes `from..` of a block of `len` bytes.
@@ -144,11 +144,17 @@ fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
 /// Open a request's chunk and hold its length against the expectation and the range.
 fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<'_>) -> Result<Chunk<'a>> {
     let chunk = Chunk::open(source, options.itemsize, options.shape, options.user)?;
-    let nbytes = u64::from(chunk.header.nbytes);
     if let Some(expected) = request.nbytes {
         expect_nbytes(&chunk, expected)?;
     }
-    let stop = request.start.saturating_add(request.dst.len() as u64);
+    expect_range(&chunk, request.start, request.dst.len())?;
+    Ok(chunk)
+}
+
+/// Refuse a range that ends behind the chunk.
+pub(crate) fn expect_range(chunk: &Chunk<'_>, start: u64, length: usize) -> Result<()> {
+    let nbytes = u64::from(chunk.header.nbytes);
+    let stop = start.saturating_add(length as u64);
     if stop > nbytes {
         return Err(Error::Argument {
             name: "stop",
@@ -156,7 +162,7 @@ fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<
             found: i64::try_from(stop).unwrap_or(i64::MAX),
         });
     }
-    Ok(chunk)
+    Ok(())
 }
 
 /// Hold a chunk's length against what the container says.
@@ -190,7 +196,7 @@ pub(crate) fn read_range(
 }
 
 /// Cut a range into pieces, in order, each with its part of the destination.
-fn cut<'d>(
+pub(crate) fn cut<'d>(
     chunk: &Chunk<'_>,
     start: u64,
     mut dst: &'d mut [u8],
@@ -245,7 +251,8 @@ fn cut<'d>(
     Ok(())
 }
 
-fn read_piece(
+/// Decode a piece of an opened chunk, all that `dst` has room for.
+pub(crate) fn read_piece(
     chunk: &Chunk<'_>,
     piece: &Piece,
     dst: &mut [u8],

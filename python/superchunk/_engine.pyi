@@ -287,6 +287,15 @@ class Watch:
     def __new__(cls, fd: int, at: int, probe: bytes, name: tuple[int, str] | None = None) -> Watch: ...
     def changed(self) -> bool:
         """Return whether other bytes stand there, or the file has lost its name."""
+    def read(self, request: Request, itemsize: int, dst: Buffer | None = None) -> bytes | None:
+        """Ask the same, and read a small part of a chunk of the file, through a cache of what was read before.
+
+        Returns the bytes, or ``b""`` when they are in `dst`; None if anything is other than it was or goes
+        wrong, if the watched file has to have a certain name, or if it is no small part.
+        """
+
+def set_cache_limit(nbytes: int) -> int:
+    """Set how many bytes `Watch.read` keeps for each file at most, and return what it was; 0 keeps nothing."""
 
 def sync_filesystem(fd: int) -> None:
     """Have everything on the disk that was written to the file system of `fd`.

@@ -1,6 +1,7 @@
 """A SChunk as a sequence of items: slices, assignment, iteration.
 
-A read is a plan (`_plan`), sources from the store, and one call of the engine.
+A read is a plan (`_plan`), sources from the store, and one call of the engine. A small one of what stands in a
+file is one call altogether (`read_small`), which also looks whether anybody has changed the file.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemCalls"]
 
+_SMALL = 64 * 1024
+"""Up to so many bytes are asked for in one call, together with whether anything has changed."""
+
 
 class ItemCalls(ChunkCalls):
     """Items of `typesize` bytes over a list of chunks of any size."""
@@ -47,7 +51,6 @@ class ItemCalls(ChunkCalls):
             check_requests(self._handle, chunks_of(store, start, stop)[0], requests)
         return read_shaped(store.meta, self._user, requests, out, nthreads=self._nthreads, itemsize=self._typesize)
 
-    @of_one_state
     def __getitem__(self, key: SupportsIndex | slice) -> bytes:
         """Return an item, or the items of a slice, as bytes.
 
@@ -61,6 +64,24 @@ class ItemCalls(ChunkCalls):
             A chunk is damaged.
 
         """
+        store = self._handle.store
+        if store is not None and self._postfilter is None and self._handle.verify is None:
+            typesize = self._typesize
+            if type(key) is slice:
+                start, stop, step = key.indices(store.nbytes // typesize)
+                small = step == 1 and 0 < (stop - start) * typesize <= _SMALL
+            else:
+                start = key if type(key) is int else -1
+                stop, small = start + 1, start >= 0
+            if small:
+                found = store.read_small(start * typesize, stop * typesize, typesize)
+                if found is not None:
+                    return found
+        return self._items(key)
+
+    @of_one_state
+    def _items(self, key: SupportsIndex | slice) -> bytes:
+        """Return the items that `key` names: the general way of `__getitem__`."""
         store = self._handle.store or self._handle.opened()
         store.refresh()
         typesize = self._typesize

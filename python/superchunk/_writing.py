@@ -17,7 +17,7 @@ from superchunk._encoding import cparams_of, encode_params, settings_of
 from superchunk._plan import chunks_of
 from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, read_shaped, zfp_hooks
 from superchunk._user import check_available, hooks_for
-from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
+from superchunk.params import MAX_HEADER_TYPESIZE, Codec, Filter, number_of
 
 if TYPE_CHECKING:
     import weakref
@@ -36,8 +36,20 @@ _GROUP_CBYTES: Final = 2**23
 _GROUP_NCHUNKS: Final = 512
 _REPEATED_NCHUNKS: Final = 8192
 """Chunks of one content that go to the store at a time."""
+_OWN_CODECS: Final = frozenset(codec.value for codec in (Codec.BLOSCLZ, Codec.LZ4, Codec.LZ4HC, Codec.ZLIB, Codec.ZSTD))
+_FIRST_REGISTERED: Final = 32
+"""Filters from this number on are registered or the user's."""
 LARGEST_DEFAULT_CHUNK: Final = 2**28
 """Bytes of a chunk, at most, where the user did not choose."""
+
+
+_QUICK_BLOCK: Final = 2**17
+"""Bytes of the blocks that are tried where the user did not choose: items out of them come sooner."""
+_TRIED_FROM: Final = 2**25
+"""Bytes of data from which on such a trial takes little of the time."""
+_TRIED_BLOCKS: Final = 2
+"""Usual blocks that a trial compresses, and the same again in smaller ones."""
+_GROWTH: Final = 1.01
 
 
 def with_typesize(cparams: CParams, typesize: int, blocksize: int | None = None) -> CParams:
@@ -116,6 +128,27 @@ class Encoder:
     def check(self) -> None:
         """Raise now what the first use would raise: ValueError or UnsupportedError."""
         _ = self.params
+
+    def blocksize_for(self, data: memoryview) -> int:
+        """Return the block size for a new container of `data`, in bytes; 0 as the engine chooses it.
+
+        A read of a few items takes about as long as the block that holds them is large. So where that was left to
+        us and would be more than 128 KiB, a piece from the middle is compressed both ways, and blocks of
+        128 KiB are taken if the size hardly grows by them.
+        """
+        cparams = self.cparams
+        own = number_of(cparams.codec) in _OWN_CODECS and all(number_of(f) < _FIRST_REGISTERED for f in cparams.filters)
+        if cparams.blocksize or cparams.use_dict or not own or data.nbytes < _TRIED_FROM:
+            return cparams.blocksize
+        usual, quick = self.params.blocksize_for(data.nbytes), _QUICK_BLOCK - _QUICK_BLOCK % cparams.typesize
+        if usual <= quick:
+            return 0
+        start = data.nbytes // 2 // usual * usual
+        piece = data[start : start + _TRIED_BLOCKS * usual]
+        now, then = (
+            len(_engine.compress(piece, self.params_of(replace(cparams, blocksize=size)))) for size in (usual, quick)
+        )
+        return quick if then <= _GROWTH * now else 0
 
     def filtered(self, data: memoryview, at: int) -> memoryview:
         """Return `data`, which begins at byte `at` of the container, after the prefilter."""

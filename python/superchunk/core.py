@@ -59,6 +59,7 @@ __all__ = [
     "get_clib",
     "get_compressor",
     "get_cpu_info",
+    "set_block_cache",
     "set_blocksize",
     "set_compressor",
     "set_releasegil",
@@ -544,6 +545,33 @@ def set_releasegil(gilstate: bool) -> bool:  # noqa: FBT001  (positional for use
     """Set a flag and return the previous one; the engine releases the GIL in any case."""
     previous, _state.releasegil = _state.releasegil, bool(gilstate)
     return previous
+
+
+def set_block_cache(nbytes: int) -> int:
+    """Set how many bytes of decoded blocks are kept for each open frame in a file; return what it was.
+
+    A block that is met by two small reads, of up to 64 KiB, is decoded whole and kept, so that reads of what
+    lies near cost little. Changes by others are noticed as ever. Random reads of a large frame gain nothing.
+    The default is 4 MiB; blocks of more than a quarter are not kept.
+
+    Parameters
+    ----------
+    nbytes
+        At most so many bytes for each frame, from 0, which keeps nothing.
+
+    Raises
+    ------
+    TypeError
+        It is no integer.
+    ValueError
+        It is negative.
+
+    """
+    checked = operator.index(nbytes)
+    if checked < 0:
+        msg = f"nbytes: expected at least 0, got {checked}"
+        raise ValueError(msg)
+    return _engine.set_cache_limit(checked)
 
 
 def free_resources() -> None:

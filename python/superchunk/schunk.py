@@ -17,7 +17,7 @@ from __future__ import annotations
 import operator
 import os
 import weakref
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from superchunk import _engine
@@ -169,7 +169,10 @@ class SChunk(FactCalls):
         step = _chunksize(chunksize, view, compress.typesize)
         layers = pack_meta(place.meta)
         check_usable(compress, decompress)
-        Encoder(compress, weakref.ref(self), layers).check()
+        encoder = Encoder(compress, weakref.ref(self), layers)
+        encoder.check()
+        if view is not None:
+            compress = replace(compress, blocksize=encoder.blocksize_for(view))
         filled = bool(values) or (view is not None and view.nbytes > 0)
         handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
         self._attach(handle, compress, decompress)

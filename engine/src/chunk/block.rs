@@ -54,7 +54,7 @@ impl Chunk<'_> {
             (!self.starts().is_sorted()).then(|| {
                 let mut sorted: Vec<u32> = self.starts().collect();
                 sorted.sort_unstable();
-                sorted
+                sorted.into()
             })
         });
         let next = if let Some(sorted) = sorted {

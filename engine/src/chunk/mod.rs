@@ -20,7 +20,7 @@ mod streams;
 mod worker;
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::codecs::{self, CodecFormat, DecodeDict};
 use crate::error::{Error, Result};
@@ -58,7 +58,7 @@ pub struct Chunk<'a> {
     /// The chunk's first bytes: all of them, or at least header, table and dictionary.
     bytes: Cow<'a, [u8]>,
     /// Block starts in ascending order, where the table's own order differs.
-    sorted: OnceLock<Option<Vec<u32>>>,
+    sorted: OnceLock<Option<Arc<[u32]>>>,
     format: Option<CodecFormat>,
     pipeline: Option<Pipeline>,
     dict: Option<DecodeDict>,
@@ -144,6 +144,54 @@ impl<'a> Chunk<'a> {
         chunk.open_table(itemsize)?;
         chunk.open_streams()?;
         Ok(chunk)
+    }
+
+    /// Keep what was read of the chunk's head, to be used [again](Self::again). None for what is in memory anyway, and
+    /// for chunks with state of their own: a dictionary, or a block that the others need.
+    pub(crate) fn keep(self) -> Option<Chunk<'static>> {
+        let own_state = self.dict.is_some() || self.pipeline.as_ref().is_some_and(Pipeline::needs_reference);
+        if own_state || self.header.body() != Body::Blocks {
+            return None;
+        }
+        self.end_of(0);
+        let Cow::Owned(bytes) = self.bytes else { return None };
+        Some(Chunk {
+            source: Source::Bytes(&[]),
+            bytes: Cow::Owned(bytes),
+            header: self.header,
+            blocksize: self.blocksize,
+            nblocks: self.nblocks,
+            sorted: self.sorted,
+            format: self.format,
+            pipeline: self.pipeline,
+            dict: None,
+            data_start: self.data_start,
+            nstreams: self.nstreams,
+            reference: OnceLock::new(),
+        })
+    }
+
+    /// The chunk of which [`Self::keep`] kept this, which is still at `source`.
+    pub(crate) fn again<'b>(&'b self, source: Source<'b>) -> Chunk<'b> {
+        Chunk {
+            source,
+            bytes: Cow::Borrowed(&self.bytes),
+            header: self.header,
+            blocksize: self.blocksize,
+            nblocks: self.nblocks,
+            sorted: self.sorted.clone(),
+            format: self.format,
+            pipeline: self.pipeline.clone(),
+            dict: None,
+            data_start: self.data_start,
+            nstreams: self.nstreams,
+            reference: OnceLock::new(),
+        }
+    }
+
+    /// Bytes of memory that a kept chunk takes, about.
+    pub(crate) fn footprint(&self) -> usize {
+        self.bytes.len() + self.sorted.get().and_then(Option::as_ref).map_or(0, |sorted| 4 * sorted.len())
     }
 
     /// Check that what the chunk claims to hold can be in it. To be called before all of it is given memory.

@@ -100,12 +100,51 @@ pub trait UserFilter: Sync {
 #[inline]
 fn starts(length: usize, step: usize) -> impl Iterator<Item = usize> {
     let last = length.checked_sub(step);
-    (0..length / step).map(move |n| n * step).chain(last.filter(move |_| !length.is_multiple_of(step)))
+    let next = move |&at: &usize| last.filter(|&last| at < last).map(|last| (at + step).min(last));
+    std::iter::successors(last.map(|_| 0), next)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::cpu::Isa;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn every_version_agrees_with_the_plain_one(
+            width in prop_oneof![1_usize..=48, 1_usize..=255],
+            nitems in 0_usize..1400,
+            rest in 0_usize..255,
+            at in 0_usize..64,
+        ) {
+            let length = nitems * width + rest % width;
+            let src = &testing::noise(at + length)[at..];
+            let rule = BitshuffleRule::Current;
+            let run = |isa, backward, bits| {
+                let mut dst = vec![0xA5; at + length];
+                let place = &mut dst[at..];
+                match (backward, bits) {
+                    (false, false) => shuffle::shuffle(isa, width, src, place),
+                    (true, false) => shuffle::unshuffle(isa, width, src, place),
+                    (false, true) => bitshuffle::bitshuffle(isa, rule, width, src, place),
+                    (true, true) => bitshuffle::bitunshuffle(isa, rule, width, src, place),
+                }
+                dst
+            };
+            for isa in Isa::available() {
+                for (backward, bits) in [(false, false), (true, false), (false, true), (true, true)] {
+                    prop_assert!(
+                        run(isa, backward, bits) == run(Isa::scalar(), backward, bits),
+                        "{} backward {backward} bits {bits}", isa.name()
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_id_has_its_name() {
@@ -121,6 +160,7 @@ mod tests {
     #[test]
     fn steps_cover_everything_and_end_at_the_end() {
         assert_eq!(starts(31, 32).count(), 0);
+        assert_eq!(starts(32, 32).collect::<Vec<_>>(), [0]);
         assert_eq!(starts(64, 32).collect::<Vec<_>>(), [0, 32]);
         assert_eq!(starts(65, 32).collect::<Vec<_>>(), [0, 32, 33]);
     }

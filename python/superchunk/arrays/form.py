@@ -60,6 +60,7 @@ class Form:
 
     __slots__ = (
         "blocks",
+        "chunk_items",
         "chunk_nbytes",
         "chunks",
         "direct",
@@ -97,6 +98,7 @@ class Form:
         self.ndim = len(self.shape)
         self.size = prod(self.shape)
         self.nchunks = layout.nchunks
+        self.chunk_items = layout.chunk_items
         self.chunk_nbytes = layout.chunk_items * typesize
         self.geometry = _engine.Geometry(layout.chunks, layout.blocks, typesize, blockshape)
         self.steps = strides_of(layout.grid) if layout.chunk_items else (0,) * layout.ndim

@@ -21,7 +21,7 @@ import numpy as np
 
 from superchunk.arrays.calls import ArrayCalls
 from superchunk.arrays.fields import Fields, NDField
-from superchunk.arrays.reading import read_key, read_selection
+from superchunk.arrays.reading import read_item, read_key, read_selection
 from superchunk.arrays.selection import select, select_crossed
 from superchunk.arrays.steady import changing
 from superchunk.arrays.writing import write_selection
@@ -107,6 +107,9 @@ class NDArray(ArrayCalls):
         if type(key) is str:
             return NDField(self, key)
         store = self._handle.store or self._handle.opened()
+        item = read_item(self.schunk, store, self._form, store.meta[self._layer], key)
+        if item is not None:
+            return item
         if store.shifting:
             return store.steadily(partial(self._get, store, key))
         return self._get(store, key)

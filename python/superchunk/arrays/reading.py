@@ -35,10 +35,47 @@ if TYPE_CHECKING:
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["read_cross", "read_key", "read_selection"]
+__all__ = ["read_cross", "read_item", "read_key", "read_selection"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
+
+
+def read_item(schunk: SChunk, store: ChunkStore, form: Form, raw: bytes, key: object) -> NumpyArray[Any] | None:
+    """Return the one item that `key` means, if the store can give it in one call; None otherwise.
+
+    Parameters
+    ----------
+    schunk, store
+        Where it is.
+    form
+        Of the array, as it was when it was used last.
+    raw
+        The metalayer as it is now.
+    key
+        Any index.
+
+    """
+    entries = key if type(key) is tuple else (key,)
+    if (
+        raw is not form.raw
+        or len(entries) != form.ndim
+        or form.shown is not None
+        or store.nchunks != form.nchunks
+        or schunk._postfilter is not None
+        or schunk._handle.verify is not None
+    ):
+        return None
+    place = 0
+    for at, (size, chunk, step, block, between, within) in zip(entries, form.places, strict=False):
+        if type(at) is not int or not 0 <= at < size:
+            return None
+        first, inner = divmod(at, chunk)
+        place += first * step * form.chunk_items + inner // block * between + inner % block * within
+    place *= form.itemsize
+    item, buffer = form.empty(())
+    found = store.read_small(place, place + form.itemsize, form.itemsize, buffer)
+    return None if found is None else item
 
 
 def read_key(schunk: SChunk, store: ChunkStore, form: Form, key: object) -> NumpyArray[Any]:

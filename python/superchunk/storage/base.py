@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from typing_extensions import Buffer
+
     from superchunk._engine import Request, Source
     from superchunk.frame.index import Index
 
@@ -216,6 +218,14 @@ class ChunkStore(Protocol):
 
     def lone(self, start: int, stop: int) -> Request | None:
         """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
+        ...
+
+    def read_small(self, start: int, stop: int, itemsize: int, out: Buffer | None = None) -> bytes | None:
+        """Return bytes ``start:stop``, or ``b""`` and put them into `out`, if one call can do it; else None.
+
+        That call also finds out that nobody has changed anything; of whatever keeps it from reading, damage
+        too, the general way tells.
+        """
         ...
 
     def sources(self, start: int, stop: int) -> list[Source]:

@@ -35,6 +35,8 @@ from superchunk.storage.seals import ENTRIES_END
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from typing_extensions import Buffer
+
     from superchunk._engine import Source
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
@@ -137,6 +139,10 @@ class CommittedFrame(MutableChunkTable):
     @abstractmethod
     def _watch_for(self, probe: bytes) -> _engine.Watch:
         """Return the watch on the first bytes of the frame, `probe`, and on its name."""
+
+    def read_unchanged(self, request: _engine.Request, itemsize: int, out: Buffer | None) -> bytes | None:
+        """Return what a request for a little of one chunk asks for, None if anything has changed or goes wrong."""
+        return self._watch.read(request, itemsize, out)
 
     @abstractmethod
     def enable_writing(self, *, taking_turns: bool = False) -> None:

@@ -24,6 +24,8 @@ from superchunk.storage.view import TableView
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from typing_extensions import Buffer
+
     from superchunk.params import SyncLevel
     from superchunk.storage.committed import CommittedFrame
     from superchunk.storage.sidecar import LockSidecar
@@ -180,6 +182,29 @@ class StateHandle(TableView):
                 return False
             return self._noticed()
         return self.advance()
+
+    def read_small(self, start: int, stop: int, itemsize: int, out: Buffer | None = None) -> bytes | None:
+        """Return bytes ``start:stop``, or ``b""`` and put them into `out`, if one call can do it; else None.
+
+        That call also finds out that nobody has changed anything. As there is no turn to take and no chunk
+        of several, the answer is of one state if that is still the same afterwards.
+        """
+        state = self._state
+        if state is None or state.sparse or state.moving or state.successor is not None:
+            return None
+        version = state.version
+        if version != self._seen or self.pinned or self._sidecar is not None or stop > state.nbytes:
+            return None
+        try:
+            request = state.lone(start, stop)
+        except SuperchunkError:
+            return None
+        if request is None or type(request[0]) is not tuple:
+            return None
+        answer = state.read_unchanged(request, itemsize, out)
+        if self._state is not state or state.shaken(version):
+            return None
+        return answer
 
     def advance(self) -> bool:
         """Follow changes made elsewhere, pinned or not; return whether there were any.

@@ -17,6 +17,8 @@ from superchunk.storage.proven import check_chunks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from typing_extensions import Buffer
+
     from superchunk._engine import Request, Source
     from superchunk.storage.table import ChunkTable
 
@@ -89,6 +91,10 @@ class TableView(ABC):
     def lone(self, start: int, stop: int) -> Request | None:
         """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
         return self._open.lone(start, stop)
+
+    def read_small(self, start: int, stop: int, itemsize: int, out: Buffer | None = None) -> bytes | None:  # noqa: ARG002
+        """Return None: only of what stands in one file a small part is read in a special way."""
+        return None
 
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""

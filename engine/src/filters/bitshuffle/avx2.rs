@@ -6,7 +6,7 @@ use std::arch::x86_64::{
 };
 
 use crate::copy::prefetch;
-use crate::filters::shuffle::avx2::{to_items, to_planes};
+use crate::filters::shuffle::avx2::{ITEMS_AHEAD, join as join_planes, to_items, to_planes};
 use crate::filters::starts;
 use crate::filters::x86::{load32, store32};
 
@@ -57,19 +57,63 @@ pub(super) fn split(src: &[u8], dst: &mut [u8], stride: usize, at: usize) -> boo
     src.len() / 8 >= STEP
 }
 
+/// Items that [`join_items`] handles at a time.
+pub(super) const ITEMS: usize = 8 * STEP;
+
+/// Join bit planes of `stride` bytes to items of T bytes, from byte `at` of each on; `dst` has [`ITEMS`] items or more.
+/// There are `nplanes` times eight; the other bytes of items are zero. If WIDE, T is 16 and these are the first bytes of items of
+/// `width` bytes.
+#[target_feature(enable = "avx2")]
+pub(super) fn join_items<const T: usize, const WIDE: bool>(
+    nplanes: usize,
+    src: &[u8],
+    stride: usize,
+    at: usize,
+    width: usize,
+    dst: &mut [u8],
+) {
+    let width = if WIDE { width } else { T };
+    let mut tile = [[0; ITEMS]; T];
+    for start in starts(dst.len().div_ceil(width) / 8, STEP) {
+        let mut rest = src;
+        for plane in tile.iter_mut().take(nplanes) {
+            let mut rows = [_mm256_setzero_si256(); 8];
+            for row in &mut rows {
+                let (bits, others) = rest.split_at(stride);
+                *row = load32(bits, at + start);
+                prefetch(bits, at + start + AHEAD);
+                rest = others;
+            }
+            for (n, row) in to_items(transpose(rows)).iter().enumerate() {
+                store32(plane, 32 * n, *row);
+            }
+        }
+        let planes = tile.each_ref().map(<[u8; ITEMS]>::as_slice);
+        for n in 0..ITEMS / STEP {
+            let items = &mut dst[(8 * start + STEP * n) * width..];
+            for line in 0..T.div_ceil(2) {
+                prefetch(items, ITEMS_AHEAD + 64 * line);
+            }
+            join_planes::<T, WIDE>(&planes, STEP * n, width, items);
+        }
+    }
+}
+
 /// Undo [`split`].
 #[target_feature(enable = "avx2")]
 pub(super) fn join(src: &[u8], stride: usize, at: usize, dst: &mut [u8]) -> bool {
-    for start in starts(dst.len() / 8, STEP) {
-        let mut planes = [_mm256_setzero_si256(); 8];
-        for (b, plane) in planes.iter_mut().enumerate() {
-            let place = b * stride + at + start;
-            *plane = load32(src, place);
-            prefetch(src, place + AHEAD);
+    let length = dst.len() / 8;
+    let planes: [&[u8]; 8] = std::array::from_fn(|b| &src[b * stride + at..][..length]);
+    for start in starts(length, STEP) {
+        let mut rows = [_mm256_setzero_si256(); 8];
+        for (row, plane) in rows.iter_mut().zip(planes) {
+            *row = load32(plane, start);
+            prefetch(plane, start + AHEAD);
         }
-        for (n, row) in to_items(transpose(planes)).iter().enumerate() {
-            store32(dst, 8 * start + 32 * n, *row);
+        let dst = &mut dst[8 * start..8 * start + 8 * STEP];
+        for (n, row) in to_items(transpose(rows)).iter().enumerate() {
+            store32(dst, 32 * n, *row);
         }
     }
-    dst.len() / 8 >= STEP
+    length >= STEP
 }

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Items are taken in eights; the bytes of the others, and those that do not fill an item, are copied to where
-//! they were. The byte planes exist only a tile at a time, in a small buffer.
+//! they were. The byte planes exist only a tile at a time, in a small buffer; with AVX2, bit planes
+//! become items in one pass, in the columns of [`shuffle`](super::shuffle) where the width is no power of two.
 //!
 //! Source: docs/format/filters.md, section "Bitshuffle".
 
@@ -19,7 +20,13 @@ mod avx2;
 mod avx512;
 mod scalar;
 
+#[cfg(target_arch = "x86_64")]
+use super::shuffle::columns::{self, Column};
+#[cfg(target_arch = "x86_64")]
+use super::shuffle::{MAX_PLANES, may_lie_apart};
 use super::shuffle::{shuffle, unshuffle};
+#[cfg(target_arch = "x86_64")]
+use super::starts;
 use crate::cpu::Isa;
 
 /// What becomes of items beyond the last eight.
@@ -62,6 +69,9 @@ pub(super) fn bitunshuffle(isa: Isa, rule: BitshuffleRule, width: usize, src: &[
     dst_tail.copy_from_slice(tail);
     if width == 1 {
         return join(isa, src, nitems / 8, 0, items);
+    }
+    if join_items(isa, width, src, items) {
+        return;
     }
     let mut buffer = [0; TILE];
     let batch = tile_items(width);
@@ -135,6 +145,62 @@ fn join(isa: Isa, src: &[u8], stride: usize, at: usize, dst: &mut [u8]) {
     }
     let _ = isa;
     scalar::join(src, stride, at, dst);
+}
+
+/// Join the bit planes `src` to items of `width` bytes, 2 or more, in one pass; false if there is no code for that, too few
+/// items, or better code for bits and bytes apart.
+#[cfg(target_arch = "x86_64")]
+fn join_items(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+    let nitems = dst.len() / width;
+    let direct = may_lie_apart(width);
+    if !isa.has_avx2() || nitems < avx2::ITEMS || (direct && isa.has_avx512()) {
+        return false;
+    }
+    if direct {
+        let whole = Column { at: 0, nplanes: width, piece: width };
+        join_column(isa, whole, src, nitems / 8, 0, width, dst);
+        return true;
+    }
+    let mut pieces: columns::Pieces = [0; columns::TILE * MAX_PLANES];
+    for start in starts(nitems, avx2::ITEMS) {
+        for column in columns::columns(width) {
+            let items = &mut dst[start * width..(start + avx2::ITEMS) * width];
+            if column.goes_straight(width) {
+                join_column(isa, column, src, nitems / 8, start / 8, width, &mut items[column.at..]);
+            } else {
+                let pieces = &mut pieces[..avx2::ITEMS * column.piece];
+                join_column(isa, column, src, nitems / 8, start / 8, column.piece, pieces);
+                column.put(pieces, width, items);
+            }
+        }
+    }
+    true
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn join_items(_: Isa, _: usize, _: &[u8], _: &mut [u8]) -> bool {
+    false
+}
+
+/// Fill a column from byte `at` on of its bit planes, each of `stride` bytes. The items of `dst` have `width` bytes: those of its
+/// pieces, or more if it goes straight to its place.
+#[cfg(target_arch = "x86_64")]
+fn join_column(isa: Isa, column: Column, src: &[u8], stride: usize, at: usize, width: usize, dst: &mut [u8]) {
+    let Column { at: first, nplanes, piece } = column;
+    let planes = &src[8 * first * stride..8 * (first + nplanes) * stride];
+    let join = match piece {
+        2 => avx2::join_items::<2, false>,
+        4 => avx2::join_items::<4, false>,
+        8 => avx2::join_items::<8, false>,
+        16 if width == 16 => avx2::join_items::<16, false>,
+        _ => avx2::join_items::<16, true>,
+    };
+    assert!(isa.has_avx2());
+    #[expect(unsafe_code, reason = "steps into code for AVX2")]
+    // SAFETY: an `Isa` with AVX2 exists only where detection found it.
+    unsafe {
+        join(nplanes, planes, stride, at, width, dst);
+    }
 }
 
 #[cfg(test)]

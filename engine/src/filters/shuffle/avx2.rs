@@ -1,4 +1,4 @@
-//! All widths with AVX2; 2, 4, 8 and 16 directly, others in columns of 8 or 16 bytes.
+//! Widths 2, 4, 8 and 16 with AVX2; others are shuffled in columns of 8 or 16 bytes.
 //!
 //! Take the place of a byte among 32 items of T bytes as a number: upper 5 bits the item, lower bits the byte
 //! within it. Shuffling exchanges the two parts. Unpacking two vectors that are half of all apart moves the top
@@ -7,10 +7,10 @@
 //! within 16, and then needs rounds of larger units to do the same.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm256_castsi256_si128, _mm256_extracti128_si256,
-    _mm256_permute2x128_si256, _mm256_set_epi64x, _mm256_set_m128i, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8,
-    _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
+    __m256i, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
+    _mm256_permutevar8x32_epi32, _mm256_set_epi64x, _mm256_set_m128i, _mm256_setr_epi32, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64,
+    _mm256_unpacklo_epi8, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
 use super::scalar;
@@ -23,7 +23,7 @@ const STEP: usize = 32;
 
 /// How far ahead planes that are read are asked for, and the items that are written, in bytes.
 pub(super) const PLANES_AHEAD: usize = 512;
-pub(super) const ITEMS_AHEAD: usize = 1024;
+pub(in crate::filters) const ITEMS_AHEAD: usize = 1024;
 
 /// For 16 bytes of items of `width` bytes: where each byte comes from when byte 0 of all items goes first.
 #[expect(clippy::cast_possible_truncation, reason = "the places are below 16")]
@@ -110,6 +110,58 @@ pub(in crate::filters) fn to_items<const T: usize>(planes: [__m256i; T]) -> [__m
     rows
 }
 
+/// Write the first 32 items of `items` from bytes `at..` of T planes. If WIDE, T is 16 and these are the first bytes of items of
+/// `width` bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(in crate::filters) fn join<const T: usize, const WIDE: bool>(
+    planes: &[&[u8]; T],
+    at: usize,
+    width: usize,
+    items: &mut [u8],
+) {
+    match T {
+        8 => join_halves::<4, WIDE>(planes, at, width, items),
+        16 => join_halves::<8, WIDE>(planes, at, width, items),
+        _ => {
+            let mut rows = [_mm256_setzero_si256(); T];
+            for (row, plane) in rows.iter_mut().zip(planes) {
+                *row = load32(plane, at);
+            }
+            for (n, row) in to_items(rows).iter().enumerate() {
+                store32(items, 32 * n, *row);
+            }
+        }
+    }
+}
+
+/// [`join`] for twice H planes, 4 or 8. The lower lanes have the first half of the planes and the upper lanes the second,
+/// of 16 items each. So a round less is needed, half as many vectors at a time, and the halves of an item end up in one vector.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn join_halves<const H: usize, const WIDE: bool>(planes: &[&[u8]], at: usize, width: usize, items: &mut [u8]) {
+    for half in 0..2 {
+        let mut rows = [_mm256_setzero_si256(); H];
+        for (n, row) in rows.iter_mut().enumerate() {
+            let [lower, upper] = [n, n + H].map(|plane| load16(planes[plane], at + half * STEP / 2));
+            *row = _mm256_set_m128i(upper, lower);
+        }
+        for (n, row) in interleave::<H, 16>(rows).iter().enumerate() {
+            let row = match H {
+                4 => _mm256_permutevar8x32_epi32(*row, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)),
+                _ => _mm256_permute4x64_epi64::<0b11_01_10_00>(*row),
+            };
+            if WIDE {
+                let item = half * STEP / 2 + 2 * n;
+                store16(items, item * width, _mm256_castsi256_si128(row));
+                store16(items, (item + 1) * width, _mm256_extracti128_si256::<1>(row));
+            } else {
+                store32(items, half * STEP * H + 32 * n, row);
+            }
+        }
+    }
+}
+
 #[target_feature(enable = "avx2")]
 fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / T;
@@ -130,23 +182,21 @@ fn shuffle_of<const T: usize>(src: &[u8], dst: &mut [u8]) {
     }
 }
 
+/// Undo [`shuffle_of`] for planes that may lie apart. If WIDE, T is 16 and these are the first bytes of items of `width` bytes.
 #[target_feature(enable = "avx2")]
-fn unshuffle_of<const T: usize>(planes: &[&[u8]], dst: &mut [u8]) {
+fn unshuffle_of<const T: usize, const WIDE: bool>(planes: &[&[u8]], width: usize, dst: &mut [u8]) {
+    let width = if WIDE { width } else { T };
     let Some(planes) = planes.first_chunk::<T>() else { return };
-    for start in starts(planes[0].len(), 2 * STEP) {
-        let items = &mut dst[start * T..(start + 2 * STEP) * T];
+    let nitems = planes[0].len();
+    let planes = planes.map(|plane| &plane[..nitems]);
+    for start in starts(nitems, 2 * STEP) {
+        let items = &mut dst[start * width..];
         for (n, plane) in planes.iter().enumerate() {
             prefetch(plane, start + PLANES_AHEAD);
             prefetch(items, ITEMS_AHEAD + 64 * n);
         }
         for half in [0, STEP] {
-            let mut rows = [_mm256_setzero_si256(); T];
-            for (row, plane) in rows.iter_mut().zip(planes) {
-                *row = load32(plane, start + half);
-            }
-            for (n, row) in to_items(rows).iter().enumerate() {
-                store32(items, half * T + 32 * n, *row);
-            }
+            join::<T, WIDE>(&planes, start + half, width, &mut items[half * width..]);
         }
     }
 }
@@ -161,19 +211,6 @@ fn load_column<const COLUMN: usize>(src: &[u8], at: usize, width: usize) -> __m2
     let [a, b, c, d] =
         [0, 1, 2, 3].map(|n| i64::from_le_bytes(src[at + n * width..at + n * width + 8].as_chunks().0[0]));
     _mm256_set_epi64x(d, c, b, a)
-}
-
-/// Undo one half of [`load_column`]: 16 bytes of a column.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_column<const COLUMN: usize>(dst: &mut [u8], at: usize, width: usize, lane: __m128i) {
-    if COLUMN == 16 {
-        return store16(dst, at, lane);
-    }
-    let items = [_mm_cvtsi128_si64(lane), _mm_extract_epi64::<1>(lane)];
-    for (n, item) in items.iter().enumerate() {
-        dst[at + n * width..at + n * width + 8].copy_from_slice(&item.to_le_bytes());
-    }
 }
 
 /// Number of items, from the first, of which a column can be had without going over the end.
@@ -200,34 +237,6 @@ fn shuffle_columns<const COLUMN: usize>(width: usize, src: &[u8], dst: &mut [u8]
     scalar::shuffle_from(within, width, src, dst);
 }
 
-/// Undo [`shuffle_columns`]: what columns of narrow items write into the next ones is overwritten with these.
-#[target_feature(enable = "avx2")]
-fn unshuffle_columns<const COLUMN: usize>(width: usize, src: &[u8], dst: &mut [u8]) {
-    let nitems = src.len() / width;
-    let within = nitems_within(COLUMN, width, src.len());
-    for start in starts(within, STEP) {
-        for line in (0..STEP * width).step_by(64) {
-            prefetch(&dst[start * width..], ITEMS_AHEAD + line);
-        }
-        for column in starts(width.max(COLUMN), COLUMN) {
-            let mut planes = [_mm256_setzero_si256(); COLUMN];
-            for (j, plane) in planes.iter_mut().enumerate().take(width) {
-                *plane = load32(src, (column + j) * nitems + start);
-            }
-            // The lower lanes hold the first half of the items, and items are stored in order.
-            let lanes = interleave::<COLUMN, 16>(planes);
-            for upper in [false, true] {
-                for (n, row) in lanes.iter().enumerate() {
-                    let item = start + usize::from(upper) * STEP / 2 + n * STEP / 2 / COLUMN;
-                    let lane = if upper { _mm256_extracti128_si256::<1>(*row) } else { _mm256_castsi256_si128(*row) };
-                    store_column::<COLUMN>(dst, item * width + column, width, lane);
-                }
-            }
-        }
-    }
-    scalar::unshuffle_from(within, width, &src.chunks_exact(nitems), dst);
-}
-
 /// Shuffle `src`, whole items of `width` bytes; false if there are too few items.
 #[target_feature(enable = "avx2")]
 pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
@@ -245,30 +254,19 @@ pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     true
 }
 
-/// Undo [`shuffle`] of widths that are no power of two or above 16, under the same condition.
+/// Undo [`shuffle`] for 2, 4, 8 or 16 planes of the same length that may lie apart, or for 16 of wider items, whose first bytes
+/// these are; false if there are too few items.
 #[target_feature(enable = "avx2")]
-pub(super) fn unshuffle(width: usize, src: &[u8], dst: &mut [u8]) -> bool {
-    if src.len() / width < 2 * STEP {
-        return false;
-    }
-    match width {
-        ..8 => unshuffle_columns::<8>(width, src, dst),
-        _ => unshuffle_columns::<16>(width, src, dst),
-    }
-    true
-}
-
-/// Undo [`shuffle`] for 2, 4, 8 or 16 planes of the same length that may lie apart, under the same condition.
-#[target_feature(enable = "avx2")]
-pub(super) fn unshuffle_planes(planes: &[&[u8]], dst: &mut [u8]) -> bool {
+pub(super) fn unshuffle_planes(planes: &[&[u8]], width: usize, dst: &mut [u8]) -> bool {
     if planes[0].len() < 2 * STEP {
         return false;
     }
     match planes.len() {
-        2 => unshuffle_of::<2>(planes, dst),
-        4 => unshuffle_of::<4>(planes, dst),
-        8 => unshuffle_of::<8>(planes, dst),
-        16 => unshuffle_of::<16>(planes, dst),
+        2 => unshuffle_of::<2, false>(planes, width, dst),
+        4 => unshuffle_of::<4, false>(planes, width, dst),
+        8 => unshuffle_of::<8, false>(planes, width, dst),
+        16 if width == 16 => unshuffle_of::<16, false>(planes, width, dst),
+        16 => unshuffle_of::<16, true>(planes, width, dst),
         _ => return false,
     }
     true

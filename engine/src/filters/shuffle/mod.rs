@@ -13,6 +13,7 @@
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
+pub(super) mod columns;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
@@ -40,14 +41,18 @@ pub(super) fn unshuffle(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) {
     if nitems == 0 {
         return;
     }
-    if may_lie_apart(width) {
+    if width == 1 {
+        dst.copy_from_slice(planes);
+    } else if may_lie_apart(width) {
         let mut list = [&planes[..0]; MAX_PLANES];
         for (place, plane) in list.iter_mut().zip(planes.chunks_exact(nitems)) {
             *place = plane;
         }
         unshuffle_planes(isa, &list[..width], dst);
-    } else if !unshuffle_columns(isa, width, planes, dst) {
+    } else if isa == Isa::scalar() {
         scalar::unshuffle(width, &planes.chunks_exact(nitems), dst);
+    } else {
+        columns::unshuffle(isa, width, planes, dst);
     }
 }
 
@@ -61,7 +66,7 @@ pub(super) const fn may_lie_apart(width: usize) -> bool {
 
 /// Undo [`shuffle`] for 2, 4, 8 or 16 planes of the same length, wherever they are; `dst` takes all their bytes.
 pub(crate) fn unshuffle_planes(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) {
-    if !unshuffle_planes_fast(isa, planes, dst) {
+    if !unshuffle_planes_fast(isa, planes, planes.len(), dst) {
         scalar::unshuffle(planes.len(), &planes.iter().copied(), dst);
     }
 }
@@ -93,22 +98,11 @@ fn shuffle_fast(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
     false
 }
 
-/// Unshuffle items of any other width with the best version that can; false if none can.
-fn unshuffle_columns(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) -> bool {
+/// Unshuffle planes with the best version that can, into items of their number or, if that is 16, of more bytes; false if none can.
+fn unshuffle_planes_fast(isa: Isa, planes: &[&[u8]], width: usize, dst: &mut [u8]) -> bool {
+    let whole = planes.len() == width;
     #[cfg(target_arch = "x86_64")]
-    if isa.has_avx2() {
-        #[expect(unsafe_code, reason = "steps into code for AVX2")]
-        // SAFETY: an `Isa` with AVX2 exists only where detection found it.
-        return unsafe { avx2::unshuffle(width, src, dst) };
-    }
-    let _ = (isa, width, src, dst);
-    false
-}
-
-/// Unshuffle planes with the best version that can; false if none can.
-fn unshuffle_planes_fast(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if isa.has_avx512() {
+    if whole && isa.has_avx512() {
         #[expect(unsafe_code, reason = "steps into code for AVX-512")]
         // SAFETY: an `Isa` with AVX-512 exists only where detection found it.
         let done = unsafe { avx512::unshuffle_planes(planes, dst) };
@@ -120,15 +114,15 @@ fn unshuffle_planes_fast(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) -> bool {
     if isa.has_avx2() {
         #[expect(unsafe_code, reason = "steps into code for AVX2")]
         // SAFETY: an `Isa` with AVX2 exists only where detection found it.
-        return unsafe { avx2::unshuffle_planes(planes, dst) };
+        return unsafe { avx2::unshuffle_planes(planes, width, dst) };
     }
     #[cfg(target_arch = "aarch64")]
-    if isa.has_neon() {
+    if whole && isa.has_neon() {
         #[expect(unsafe_code, reason = "steps into code for NEON")]
         // SAFETY: an `Isa` with NEON exists only where detection found it.
         return unsafe { neon::unshuffle_planes(planes, dst) };
     }
-    let _ = (isa, planes, dst);
+    let _ = (isa, whole, dst);
     false
 }
 

@@ -8,11 +8,6 @@ pub(super) fn shuffle(width: usize, src: &[u8], dst: &mut [u8]) {
     shuffle_from(0, width, src, dst);
 }
 
-/// Undo [`shuffle`] for planes of the same length.
-pub(super) fn unshuffle<'a>(width: usize, planes: &(impl Iterator<Item = &'a [u8]> + Clone), dst: &mut [u8]) {
-    unshuffle_from(0, width, planes, dst);
-}
-
 /// Shuffle the items from number `first` on.
 pub(super) fn shuffle_from(first: usize, width: usize, src: &[u8], dst: &mut [u8]) {
     let nitems = src.len() / width;
@@ -26,16 +21,11 @@ pub(super) fn shuffle_from(first: usize, width: usize, src: &[u8], dst: &mut [u8
     }
 }
 
-/// Unshuffle the items from number `first` on.
-pub(super) fn unshuffle_from<'a>(
-    first: usize,
-    width: usize,
-    planes: &(impl Iterator<Item = &'a [u8]> + Clone),
-    dst: &mut [u8],
-) {
-    for (nbatch, items) in dst[first * width..].chunks_mut(BATCH * width).enumerate() {
+/// Undo [`shuffle`] for planes of the same length.
+pub(super) fn unshuffle<'a>(width: usize, planes: &(impl Iterator<Item = &'a [u8]> + Clone), dst: &mut [u8]) {
+    for (nbatch, items) in dst.chunks_mut(BATCH * width).enumerate() {
         for (j, plane) in planes.clone().enumerate() {
-            let plane = &plane[first + nbatch * BATCH..][..items.len() / width];
+            let plane = &plane[nbatch * BATCH..][..items.len() / width];
             for (byte, item) in plane.iter().zip(items.chunks_exact_mut(width)) {
                 item[j] = *byte;
             }

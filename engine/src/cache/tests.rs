@@ -1,0 +1,165 @@
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use super::*;
+use crate::codecs::Codec;
+use crate::encode::{MAX_OVERHEAD, encode};
+use crate::files;
+use crate::params::{EncodeOptions, EncodeParams};
+use crate::read::{ReadOptions, Request, read};
+
+const NBYTES: usize = 400_000;
+const HEAD: &[u8] = b"before the chunk";
+
+/// Items that compress, and that differ from block to block.
+fn items(seed: u32) -> Vec<u8> {
+    (0..100_000_u32).flat_map(|n| (n / 7 + seed).wrapping_mul(n % 5 + 1).to_le_bytes()).collect()
+}
+
+fn chunk_of(content: &[u8], filters: [u8; 6]) -> Vec<u8> {
+    let options = EncodeOptions {
+        codec: Codec::Zstd.id(),
+        codec_meta: 0,
+        clevel: 5,
+        typesize: 4,
+        blocksize: 32 * 1024,
+        splitmode: 3,
+        filters,
+        filters_meta: [0; 6],
+        shape: None,
+        use_dict: false,
+        blosc1: false,
+        nthreads: 1,
+    };
+    let params = EncodeParams::new(options, None).unwrap();
+    let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
+    let length = encode(content, &params, None, &mut chunk).unwrap();
+    chunk.truncate(length);
+    chunk
+}
+
+/// A file with a chunk behind some other bytes, removed at the end.
+struct OnDisk {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl OnDisk {
+    fn new(name: &str, chunk: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("superchunk-cache-{}-{name}", std::process::id()));
+        std::fs::write(&path, [HEAD, chunk].concat()).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        Self { path, file, length: chunk.len() as u64 }
+    }
+
+    fn wanted(&self, start: u64, length: usize) -> Wanted {
+        let (offset, nbytes) = (HEAD.len() as u64, NBYTES as u64);
+        Wanted { offset, limit: self.length, nbytes, start, length, itemsize: Some(4) }
+    }
+
+    fn stamp(&self) -> Stamp {
+        files::unchanged_since(&self.file, 0, HEAD).unwrap().unwrap()
+    }
+}
+
+impl Drop for OnDisk {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+/// One that does not wait for the file to stand still.
+fn hasty() -> Cache {
+    Cache { still: Duration::ZERO, ..Cache::default() }
+}
+
+fn take(cache: &Cache, disk: &OnDisk, start: u64, length: usize) -> Vec<u8> {
+    let mut dst = vec![0; length];
+    cache.read(&disk.file, &disk.wanted(start, length), disk.stamp(), &mut dst).unwrap();
+    dst
+}
+
+#[test]
+fn reads_agree_with_the_plain_way_and_with_what_is_found() {
+    let content = items(1);
+    for (name, filters) in [("shuffle", [0, 0, 0, 0, 0, 1]), ("none", [0; 6]), ("delta", [0, 0, 0, 0, 3, 1])] {
+        let disk = OnDisk::new(name, &chunk_of(&content, filters));
+        let cache = hasty();
+        let mut found = 0;
+        for round in 0..400_u64 {
+            let (start, length) = (round * 997 * 13 % 399_000, 1 + usize::try_from(round).unwrap() * 37 % 1000);
+            // At other places, at neighbours, and across the ends of blocks.
+            for start in [start, start, start + 4, 32 * 1024 - 2] {
+                let wanted = disk.wanted(start, length);
+                let mut plain = vec![0; length];
+                let source = Source::File { file: &disk.file, offset: wanted.offset, limit: wanted.limit };
+                let request = Request { place: source.into(), nbytes: None, start, dst: &mut plain };
+                read(vec![request], ReadOptions { itemsize: Some(4), ..ReadOptions::default() }).unwrap();
+                if let Some(kept) = cache.find(&wanted) {
+                    assert!(kept.is_of(disk.stamp()));
+                    assert_eq!(*kept, plain[..]);
+                    found += 1;
+                }
+                assert_eq!(take(&cache, &disk, start, length), plain);
+            }
+        }
+        assert_eq!(found > 100, name != "delta", "{name}: {found}");
+        assert!(cache.kept.lock().unwrap().nbytes <= limit());
+    }
+}
+
+#[test]
+fn nothing_is_kept_over_a_write() {
+    let chunks = [items(1), items(2)].map(|content| chunk_of(&content, [0, 0, 0, 0, 0, 1]));
+    let length = chunks[0].len().max(chunks[1].len());
+    let [first, second] = chunks.map(|mut chunk| {
+        chunk.resize(length, 0);
+        chunk
+    });
+    let disk = OnDisk::new("write", &first);
+    let cache = hasty();
+    for _ in 0..3 {
+        assert_eq!(take(&cache, &disk, 40_000, 40), items(1)[40_000..40_040]);
+    }
+    let old = cache.find(&disk.wanted(40_000, 40)).unwrap();
+    // As long after the first look as two ticks of a clock.
+    std::thread::sleep(STILL);
+    let mut file = &disk.file;
+    file.seek(SeekFrom::Start(HEAD.len() as u64)).unwrap();
+    file.write_all(&second).unwrap();
+    assert!(!old.is_of(disk.stamp()));
+    assert_eq!(take(&cache, &disk, 40_000, 40), items(2)[40_000..40_040]);
+    assert!(cache.find(&disk.wanted(40_000, 40)).is_none());
+}
+
+#[test]
+fn nothing_is_kept_of_what_was_written_just_now_or_by_who_goes_without() {
+    let disk = OnDisk::new("new", &chunk_of(&items(1), [0; 6]));
+    let wanted = disk.wanted(40_000, 40);
+    let patient = Cache { still: Duration::from_secs(1 << 20), ..Cache::default() };
+    let busy = hasty();
+    let guard = busy.kept.lock().unwrap();
+    for cache in [&patient, &busy] {
+        for _ in 0..3 {
+            assert_eq!(take(cache, &disk, 40_000, 40), items(1)[40_000..40_040]);
+        }
+        assert!(cache.find(&wanted).is_none());
+    }
+    drop(guard);
+    assert!(busy.find(&wanted).is_none());
+}
+
+#[test]
+fn the_least_recently_used_goes_first() {
+    let mut kept = Kept::default();
+    let key = Key { offset: 0, limit: 0, itemsize: None };
+    let many = limit() / 1024 + 3;
+    for nblock in 0..many {
+        kept.keep_block(key, nblock, Arc::new(vec![0; 1024]));
+        assert!(kept.block(key, 0).is_some());
+    }
+    assert!(kept.nbytes <= limit());
+    assert!(kept.block(key, 1).is_none());
+    assert!(kept.block(key, many - 1).is_some());
+}
