@@ -2,7 +2,7 @@
 
 ::
 
-    python benchmarks/partition.py [--seconds 0.2] [--only NAME] [--output benchmarks/results/partition.json]
+    python benchmarks/partition.py [--quick] [--only NAME] [--json benchmarks/results/partition.json [--add]]
 
 Each array is written to disk by the package blosc2, at its default level with shuffle: once as it cuts it by
 default, and once for each block size here, with chunks and blocks from `superchunk`. superchunk and, for
@@ -12,7 +12,6 @@ several rounds, with one thread for each package.
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import tempfile
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import blosc2
 import numpy as np
+from pairs import record_parser
 
 import superchunk
 from superchunk.arrays import partition
@@ -130,11 +130,10 @@ def one(values: np.ndarray[Any, Any], folder: Path, seconds: float) -> list[dict
 
 def main() -> None:
     """Measure what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=0.2, help="for each figure")
-    parser.add_argument("--only", help="one array")
-    parser.add_argument("--output", type=Path, help="where to write the record")
-    chosen = parser.parse_args()
+    options = record_parser(__doc__)
+    options.add_argument("--only", help="one array")
+    chosen = options.parse_args()
+    seconds = 0.02 if chosen.quick else 0.2  # for each figure
     blosc2.set_nthreads(1)
     superchunk.set_nthreads(1)
     record: dict[str, Any] = {
@@ -145,11 +144,13 @@ def main() -> None:
         "unit": "microseconds; ratio: bytes of the array over bytes of its chunks",
         "arrays": {},
     }
+    if chosen.add and chosen.json and chosen.json.exists():
+        record["arrays"] = json.loads(chosen.json.read_text("utf-8"))["arrays"]
     with tempfile.TemporaryDirectory() as folder:
         for name, make in arrays().items():
             if chosen.only in (None, name):
                 values = make()
-                rows = one(values, Path(folder), chosen.seconds)
+                rows = one(values, Path(folder), seconds)
                 record["arrays"][name] = {"shape": values.shape, "dtype": values.dtype.str, "rows": rows}
                 print(name, values.shape, values.dtype)
                 for row in rows:
@@ -162,8 +163,8 @@ def main() -> None:
                         ),
                         flush=True,
                     )
-    if chosen.output:
-        chosen.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if chosen.json:
+        chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -565,6 +565,26 @@ def test_chunks_of_the_same_place_are_joined_as_they_are(tmp_path: Path, axis: i
     assert (tight[...] == joined[...]).all()
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_chunks_that_are_stacked_are_taken_as_they_are(axis: int) -> None:
+    keywords: Any = {"chunks": (80, 120), "blocks": (16, 60), "dtype": "f8"}
+    parts = [np.arange(90.0 * 250).reshape(90, 250) * n for n in range(3)]  # zeros among them
+    arrays = [superchunk.asarray(part, **keywords) for part in parts]
+    stacked = superchunk.stack(arrays, axis=axis)
+    assert (stacked[...] == np.stack(parts, axis)).all()
+    for lengths, given_ in ((stacked.chunks, (80, 120)), (stacked.blocks, (16, 60))):
+        assert lengths == (*given_[:axis], 1, *given_[axis:])
+    taken = {one.schunk.get_chunk(n) for one in arrays for n in range(one.nchunks)}
+    assert all(stacked.get_chunk(n) in taken for n in range(stacked.nchunks))
+    with_cells: Any = {"filters": [superchunk.Filter.NDCELL], "filters_meta": [4]}
+    for part in (superchunk.stack(arrays[:2], axis, cparams=with_cells), superchunk.stack([*arrays[:2]], axis)):
+        assert (part[...] == np.stack(parts[:2], axis)).all()
+    shaped = [superchunk.asarray(part, **keywords, cparams=with_cells) for part in parts]
+    assert (superchunk.stack(shaped, axis)[...] == np.stack(parts, axis)).all()
+    small = [superchunk.asarray(part, chunks=(9, 25)) for part in parts]
+    assert superchunk.stack(small, axis).chunks == superchunk.compute_chunks_blocks(stacked.shape, dtype="f8")[0]
+
+
 def test_joining_does_not_seal_damage_anew(tmp_path: Path) -> None:
     superchunk.asarray(np.arange(4000), chunks=(1000,), blocks=(500,), urlpath=tmp_path / "a").close()
     raw = bytearray((tmp_path / "a").read_bytes())

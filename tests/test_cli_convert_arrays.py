@@ -454,3 +454,17 @@ def test_it_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
     )
     with h5py.File(tmp_path / "x.h5") as file:
         assert file["a"][()].tolist() == list(range(10))
+
+
+def test_what_is_wrong_with_a_source_is_said_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "x.zarr").mkdir()
+    (tmp_path / "x.zarr" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
+    assert "x.zarr: Zarr cannot open it, KeyError: " in fail(1, "convert", tmp_path / "x.zarr", tmp_path / "x.npy")
+    superchunk.asarray(np.zeros((20, 30)), chunks=(20, 30), urlpath=tmp_path / "x.b2nd")
+    raw = bytearray((tmp_path / "x.b2nd").read_bytes())
+    at = raw.index((20).to_bytes(8, "big"), 100)
+    raw[at + 3] = 1  # 2**32 rows more than there are chunks for
+    (tmp_path / "x.b2nd").write_bytes(raw)
+    for target in ("y.npy", "y.b2nd", "y.b2frame"):
+        found = fail(1, "convert", tmp_path / "x.b2nd", tmp_path / target)
+        assert found.startswith(f"superchunk: {tmp_path / 'x.b2nd'}: b2nd number of chunks at byte 5")

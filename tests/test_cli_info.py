@@ -181,3 +181,22 @@ def test_a_damaged_frame_is_told_with_what_is_left_of_it(frame: Path) -> None:
     raw[-20] ^= 1
     frame.write_bytes(raw)
     assert "intact commit of 4 chunks" in fail(1, "info", frame)
+
+
+def test_info_says_larger_where_it_is_larger_and_nothing_of_nothing(tmp_path: Path) -> None:
+    superchunk.asarray(np.array(3.5), urlpath=tmp_path / "small.b2nd")
+    superchunk.SChunk(urlpath=tmp_path / "empty.b2frame").close()
+    small, empty = (succeed("info", tmp_path / name).text for name in ("small.b2nd", "empty.b2frame"))
+    assert "cbytes        40 (40 B), 5.00x larger\n" in small
+    assert "cbytes        0 (0 B)\n" in empty
+
+
+def test_what_is_no_frame_is_called_what_it_is(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(100))
+    (tmp_path / "x.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(200))
+    (tmp_path / "x.zarr").mkdir()
+    (tmp_path / "x.zarr" / "zarr.json").write_text("{}")
+    for name, what in (("x.npy", "a .npy file"), ("x.h5", "an HDF5 file"), ("x.zarr", "a Zarr array or group")):
+        for command in ("info", "cat", "decompress"):
+            assert f"it is {what}, which superchunk convert makes a frame of" in fail(1, command, tmp_path / name)
+    assert fail(1, "info", "a\nb") == "superchunk: a b: no such file"

@@ -85,3 +85,16 @@ def test_compact_gives_dead_bytes_back(frame: Path) -> None:
     with superchunk.open(frame) as s:
         assert s[:] == whole
         assert s.dead_bytes == 0
+
+
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_compact_takes_arrays_too(tmp_path: Path, *, contiguous: bool) -> None:
+    path = tmp_path / "x"
+    with superchunk.asarray(np.arange(5000), chunks=(500,), urlpath=path, contiguous=contiguous) as array:
+        array[:] = np.arange(5000)[::-1]
+        dead = array.dead_bytes
+        assert dead == array.schunk.dead_bytes
+    assert "bytes given back" in succeed("compact", path).text
+    with superchunk.open(path) as array:
+        assert array.dead_bytes <= dead
+        assert array[:].tolist() == list(range(5000))[::-1]

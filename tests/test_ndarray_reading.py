@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import superchunk
+from superchunk.arrays import reading
 from superchunk.arrays.ndarray import NDArray
 from superchunk.testing.reference.boxes import chunk_content, chunk_items, read_box
 
@@ -288,3 +289,24 @@ def test_a_postfilter_and_seals_are_heeded(tmp_path: Path) -> None:
         assert a[5, 9] == -59
         a.schunk.remove_postfilter("negate")
         assert a[5, 9] == 59
+
+
+@pytest.mark.parametrize("shape", [(1000,), (70, 90), (13, 17, 11), (3, 0, 2)], ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 1.0])
+def test_a_mask_takes_the_same_items_whichever_way_they_are_read(
+    shape: tuple[int, ...], share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(7)
+    for dtype in ("i4", "M8[s]", [("a", "i2"), ("b", "S3")]):
+        plain = np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
+        array = superchunk.asarray(plain, chunks=tuple(max(n // 3, 1) for n in shape) if all(shape) else None)
+        mask = rng.random(shape) < share
+        for slab in (1, 2**23):
+            monkeypatch.setattr(reading, "_SLAB", slab)
+            for sparse in (0, 2**40):  # by places; whole rows of chunks
+                monkeypatch.setattr(reading, "_SPARSE", sparse)
+                assert array[mask].tobytes() == plain[mask].tobytes()
+        monkeypatch.undo()
+        assert array.T[mask.T].tobytes() == plain.T[mask.T].tobytes()
+        if all(shape):
+            assert array.expand_dims(0)[mask[None]].tobytes() == plain[mask].tobytes()

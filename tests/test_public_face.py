@@ -277,3 +277,23 @@ def test_chunks_of_wrong_slices_of_an_array() -> None:
     for wrong in (24, (0, 0, 0), (..., ...), slice(0, 20, 2)):
         with pytest.raises(IndexError):
             superchunk.get_slice_nchunks(a, wrong)
+
+
+def test_what_computes_is_not_here_and_the_error_says_who_does_it() -> None:
+    array: Any = superchunk.asarray(np.arange(6.0))
+    with pytest.raises(AttributeError, match=r"'NDArray' object has no attribute 'sum'.*numpy\.sum"):
+        _ = array.sum
+    with pytest.raises(AttributeError, match=r"has no attribute 'hypot'.*numpy\.hypot"):
+        _ = superchunk.hypot
+    for anything in (array, superchunk):
+        with pytest.raises(AttributeError, match=r"has no attribute 'smu'$"):
+            _ = anything.smu
+    assert [float(of(array)) for of in (np.sum, np.mean, np.max)] == [15.0, 2.5, 5.0]
+
+
+def test_a_field_says_its_dimensions_and_the_chunks_of_its_array() -> None:
+    items = np.zeros((6, 4), [("a", "i4"), ("b", "f8", (3,))])
+    array = superchunk.asarray(items, chunks=(3, 2), blocks=(2, 2))
+    a, b = array.fields["a"], array.fields["b"]
+    assert (a.ndim, a.chunks, a.blocks) == (2, (3, 2), (2, 2))
+    assert (b.ndim, b.shape, b.chunks) == (3, (6, 4, 3), (3, 2))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
+from cli_runner import run
 
 ROOT = Path(__file__).parent.parent
-BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -30,6 +34,22 @@ def test_the_examples_of_the_readme_run_one_after_the_other(
     assert printed[0].startswith("(30, 180, 360) float32 K\n")
     assert printed[0].endswith("True\n")
     assert printed[1].endswith("sound\n")
+
+
+def test_the_commands_of_the_readme_run_where_its_examples_have_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = []
+    for kind, block in re.findall(r"^```(python|console)\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
+        if kind == "python":
+            exec(compile(block, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102 - our own page
+            continue
+        for line in re.findall(r"^\$ superchunk ([^#\n]*)", block, re.MULTILINE):
+            assert run(*shlex.split(line)).code == 0, line
+            done.append(line.split()[0])
+    assert {"compress", "info", "cat", "decompress", "verify", "repair", "convert"} <= set(done)
+    assert np.array_equal(np.load("again.npy"), np.load("field.npy"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

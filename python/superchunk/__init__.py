@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
 from superchunk._cpu import print_versions
+from superchunk._elsewhere import elsewhere
 from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
 from superchunk._opening import remove_urlpath
 from superchunk._staged import StagedChunk, stage_chunk
@@ -332,7 +333,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (as Python asks for)
         return default_nthreads()
     if name == "cpu_info":
         return get_cpu_info()
-    msg = f"module {__name__!r} has no attribute {name!r}"
+    msg = f"module {__name__!r} has no attribute {name!r}{elsewhere(name)}"
     raise AttributeError(msg)
 
 

@@ -8,19 +8,20 @@ Source: docs/format/cframe.md.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 from superchunk._buffers import byte_view
 from superchunk._handle import Handle
 from superchunk._opening import check_deserialize, check_storage, is_array, open_handle, reset_handle
+from superchunk.exceptions import SuperchunkError
 from superchunk.params import Storage, as_dparams
 from superchunk.schunk import SChunk
 from superchunk.storage.cframe import read_cframe
+from superchunk.storage.contiguous import about
 from superchunk.storage.legacy import read_legacy
 
 if TYPE_CHECKING:
-    import os
-
     from superchunk._buffers import AnyBuffer
     from superchunk._handle import Deserialize
     from superchunk.arrays.ndarray import NDArray
@@ -161,6 +162,9 @@ def open(  # noqa: A001  (the name users know)
         if handle.mode == "w" and not is_array(handle.opened()):
             reset_handle(handle, offset)
         return _fitting(SChunk._of_handle(handle, cparams, decompress))  # noqa: SLF001  (its own constructor for this)
+    except SuperchunkError as error:  # the layer of an array knows of no file
+        handle.close()
+        raise about(error, os.fspath(urlpath)) from None
     except BaseException:
         handle.close()
         raise

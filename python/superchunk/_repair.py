@@ -122,6 +122,8 @@ class RepairReport:
         yield f"{self.path}: {self.status}" + (f", see {self.output}" if self.output is not None else "")
         for note in self.notes:
             yield f"  {note}"
+        if self.output is None:
+            return
         counts = ", ".join(f"{count:,} {status}" for status, count in self.chunks.items() if count)
         yield f"  chunks: {self.nchunks:,}{f' ({counts})' if counts else ''}"
         for chunk in self.listed[:_SHOWN]:

@@ -485,11 +485,11 @@ def clib_info(codec: Codec) -> tuple[bytes, bytes]:
     Raises
     ------
     ValueError
-        The codec is not built in.
+        The codec is none of `compressor_list`.
 
     """
     if number_of(codec) not in _CLIBS:
-        msg = f"codec: {codec!r} is not built in"
+        msg = f"codec: expected one of {[one.name for one in compressor_list()]}, got {codec!r}"
         raise ValueError(msg)
     return _CLIBS[number_of(codec)].encode(), _engine.codec_version(number_of(codec))[1].encode()
 
@@ -502,7 +502,7 @@ def set_compressor(codec: Codec) -> int:
     TypeError
         `codec` is not a `Codec`.
     ValueError
-        It is not built in.
+        It is none of `compressor_list`.
 
     """
     if not isinstance(codec, Codec):

@@ -86,7 +86,8 @@ class ArrayCalls(SharedArray, Managed):
         store = self._handle.writing()
         self._refuse_view("resize")
         with store.batch():
-            resize_array(self.schunk, store, self._now(store), self._layer, shape)
+            form = resize_array(self.schunk, store, self._now(store), self._layer, shape)
+        self._form = form
 
     def append(self, values: ArrayLike | NDArray, axis: int = 0) -> int:
         """Make the array grow by `values`, and return the new length along `axis`.
@@ -121,7 +122,9 @@ class ArrayCalls(SharedArray, Managed):
         with changing(store, values):
             form = self._now(store)
             given = _to_append(values, form, at)
-            return append_items(self.schunk, store, form, self._layer, given, at).shape[at]
+            form = append_items(self.schunk, store, form, self._layer, given, at)
+        self._form = form
+        return form.shape[at]
 
     def _refuse_view(self, what: str) -> None:
         if self._base is not None:
@@ -327,6 +330,11 @@ class ArrayCalls(SharedArray, Managed):
     def flush(self) -> None:
         """Commit all changes, down to the disk."""
         self.schunk.flush()
+
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of the file that nothing refers to; see `SChunk.dead_bytes`."""
+        return self.schunk.dead_bytes
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Give the dead bytes of the file back to the disk; see `SChunk.compact`."""

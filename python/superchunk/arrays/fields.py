@@ -70,6 +70,21 @@ class NDField:
         return self.ndarr.shape + self.ndarr.dtype[self.field].shape
 
     @property
+    def ndim(self) -> int:
+        """Number of dimensions, those of a sub-array among them."""
+        return len(self.shape)
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Items of a chunk of the array in each of its dimensions."""
+        return self.ndarr.chunks
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Items of a block of the array in each of its dimensions."""
+        return self.ndarr.blocks
+
+    @property
     def schunk(self) -> SChunk:
         """The super-chunk of the array."""
         return self.ndarr.schunk

@@ -108,6 +108,31 @@ class Form:
         self.direct = _has_buffer(self.dtype)
         """Whether NumPy lends the bytes of an array of the dtype as they are."""
 
+    def reshaped(self, raw: bytes, layout: ArrayLayout) -> Form:
+        """Return the form of an array, not of a view, with another shape and all else as it is.
+
+        Parameters
+        ----------
+        raw
+            The metalayer that says so.
+        layout
+            That of this form, whose chunks hold something, but for the shape.
+
+        """
+        grid = layout.grid
+        new = object.__new__(Form)
+        for name in Form.__slots__:
+            setattr(new, name, getattr(self, name))
+        new.raw, new.layout, new.shape = raw, layout, layout.shape
+        new.size, new.nchunks, new.steps = prod(layout.shape), prod(grid), strides_of(grid)
+        new.places = tuple(
+            (size, chunk, step, block, between, within)
+            for size, step, (_, chunk, _, block, between, within) in zip(
+                layout.shape, new.steps, self.places, strict=True
+            )
+        )
+        return new
+
     def only_shown(self, values: tuple[int, ...]) -> tuple[int, ...]:
         """Return what `values` says of the dimensions that the user sees."""
         if self.shown is None:

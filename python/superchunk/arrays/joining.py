@@ -16,13 +16,14 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._chunk_reads import chunk_bytes
+from superchunk._shaped import is_shaped
 from superchunk.arrays.filling import build_array
 from superchunk.arrays.making import as_recorded, plan_array
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.sources import Source, source_of
 from superchunk.arrays.steady import held_still
 from superchunk.exceptions import ArgumentError
-from superchunk.params import MAX_DIM
+from superchunk.params import MAX_DIM, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +34,12 @@ if TYPE_CHECKING:
     from superchunk.arrays.filling import Box
     from superchunk.arrays.making import ArrayKeywords, Blueprint
     from superchunk.arrays.sources import Casting
+    from superchunk.params import CParams
 
 __all__ = ["concat", "concatenate", "stack"]
+
+_LEAST_CHUNK = 2**16
+"""Bytes of a chunk that is worth being kept when arrays are stacked; as many as a block has by default."""
 
 
 def concat(
@@ -101,7 +106,7 @@ def stack(
     axis
         Where the new axis is in the result; negative counts from the last.
     dtype, casting, **kwargs
-        As for `concat`.
+        As for `concat`, with length 1 along the new axis; chunks of less than 64 KiB are not taken over.
 
     Raises
     ------
@@ -119,10 +124,10 @@ def stack(
     """
     given = list(arrays)
     with held_still(given):
-        return _stacked(_sources(given, dtype, casting), axis, kwargs)
+        return _stacked(_sources(given, dtype, casting), axis, given, kwargs)
 
 
-def _stacked(sources: list[Source], axis: int, keywords: ArrayKeywords) -> NDArray:
+def _stacked(sources: list[Source], axis: int, given: Sequence[object], keywords: ArrayKeywords) -> NDArray:
     """Return sources of one dtype joined along a new axis."""
     shape = sources[0].shape
     for number, source in enumerate(sources):
@@ -133,7 +138,7 @@ def _stacked(sources: list[Source], axis: int, keywords: ArrayKeywords) -> NDArr
         msg = f"arrays: expected at most {MAX_DIM - 1} dimensions, got {len(shape)}"
         raise ArgumentError(msg)
     place = _axis_of(axis, len(shape) + 1)
-    return _joined([_expanded(source, place) for source in sources], place, (), keywords)
+    return _joined([_expanded(source, place) for source in sources], place, given, keywords, added=True)
 
 
 def _sources(arrays: Sequence[object], dtype: DTypeLike | None, casting: Casting) -> list[Source]:
@@ -161,8 +166,13 @@ def _expanded(source: Source, axis: int) -> Source:
     return Source(shape, source.dtype, lambda box: np.expand_dims(source.read((*box[:axis], *box[axis + 1 :])), axis))
 
 
-def _joined(sources: list[Source], axis: int, given: Sequence[object], keywords: ArrayKeywords) -> NDArray:
-    """Return an array of sources of one dtype, one behind the other along `axis`; `given` is what they are of."""
+def _joined(
+    sources: list[Source], axis: int, given: Sequence[object], keywords: ArrayKeywords, *, added: bool = False
+) -> NDArray:
+    """Return an array of sources of one dtype, one behind the other along `axis`.
+
+    `given` is what they are of, without that axis if it was `added`.
+    """
     shape = sources[0].shape
     for number, source in enumerate(sources):
         if len(source.shape) != len(shape) or any(
@@ -172,13 +182,8 @@ def _joined(sources: list[Source], axis: int, given: Sequence[object], keywords:
             raise ArgumentError(msg)
     ends = list(accumulate(source.shape[axis] for source in sources))
     whole = (*shape[:axis], ends[-1], *shape[axis + 1 :])
-    chosen: dict[str, Any] = dict(cast("dict[str, Any]", keywords))
-    first = given[0] if given else None
-    if isinstance(first, NDArray) and "chunks" not in chosen and "blocks" not in chosen and 0 not in first.chunks:
-        chosen.update(chunks=first.chunks, blocks=first.blocks)
-        if chosen.get("cparams") is None and first.dtype == sources[0].dtype:
-            chosen["cparams"] = first.cparams
-    blueprint = plan_array(whole, sources[0].dtype, chosen)
+    new_axis = axis if added else None
+    blueprint = plan_array(whole, sources[0].dtype, _like_first(given[0], sources[0].dtype, keywords, new_axis))
 
     def read(box: Box) -> np.ndarray[Any, Any]:
         start, stop = box[axis].start, box[axis].stop
@@ -192,7 +197,8 @@ def _joined(sources: list[Source], axis: int, given: Sequence[object], keywords:
             number += 1
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
 
-    held = [_ChunksHeld(one) if _fits(one, blueprint) else None for one in given]
+    wanted = replace(as_recorded(blueprint.cparams), nthreads=1)
+    held = [_ChunksHeld(one, new_axis) if _fits(one, blueprint, wanted, new_axis) else None for one in given]
 
     def ready(box: Box) -> bytes | None:
         number = bisect_right(ends, box[axis].start)
@@ -205,29 +211,58 @@ def _joined(sources: list[Source], axis: int, given: Sequence[object], keywords:
     return build_array(blueprint, read, ready=ready if any(held) else None)
 
 
-def _fits(given: object, blueprint: Blueprint) -> TypeGuard[NDArray]:
-    """Return whether chunks of `given` are as the new array would make them."""
+def _like_first(first: object, dtype: np.dtype[Any], keywords: ArrayKeywords, new_axis: int | None) -> dict[str, Any]:
+    """Return the keywords, with chunks, blocks and cparams of the first array where they are not given."""
+    chosen: dict[str, Any] = dict(cast("dict[str, Any]", keywords))
+    if isinstance(first, NDArray) and "chunks" not in chosen and "blocks" not in chosen and 0 not in first.chunks:
+        if new_axis is None or first.chunksize >= _LEAST_CHUNK:
+            chosen.update(chunks=_with_one(first.chunks, new_axis), blocks=_with_one(first.blocks, new_axis))
+        if chosen.get("cparams") is None and first.dtype == dtype:
+            chosen["cparams"] = first.cparams
+    return chosen
+
+
+def _with_one(lengths: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+    """Return lengths with one of 1 put in; as they are without an `axis`."""
+    return lengths if axis is None else (*lengths[:axis], 1, *lengths[axis:])
+
+
+def _fits(given: object, blueprint: Blueprint, wanted: CParams, new_axis: int | None) -> TypeGuard[NDArray]:
+    """Return whether chunks of `given`, which has no `new_axis`, are as the new array makes them, by `wanted`."""
     if not isinstance(given, NDArray) or given._base is not None or given.schunk._postfilter is not None:
         return False
     held, new = given._form.layout, blueprint.layout
-    if (given.dtype, held.chunks, held.blocks) != (blueprint.dtype, new.chunks, new.blocks):
+    lengths = (_with_one(held.chunks, new_axis), _with_one(held.blocks, new_axis))
+    if (given.dtype, *lengths) != (blueprint.dtype, new.chunks, new.blocks):
         return False
-    one = replace(as_recorded(blueprint.cparams), nthreads=1)
-    return replace(as_recorded(given.cparams), nthreads=1) == one
+    if new_axis is not None and is_shaped(number_of(wanted.codec), bytes(map(number_of, wanted.filters))):
+        return False  # one dimension more, and the same bytes mean something else
+    return replace(as_recorded(given.cparams), nthreads=1) == wanted
 
 
 class _ChunksHeld:
-    """The chunks of an array, to be taken as they are."""
+    """The chunks of an array, to be taken as they are.
 
-    def __init__(self, array: NDArray) -> None:
+    Parameters
+    ----------
+    array
+        Which.
+    new_axis
+        The dimension of length 1 that it has besides in the result, if any.
+
+    """
+
+    def __init__(self, array: NDArray, new_axis: int | None) -> None:
         self._store = array._handle.opened()
         self._form = array._form
+        self._new_axis = new_axis
 
     def at(self, starts: Sequence[int]) -> bytes | None:
         """Return the chunk that begins at an item, if one does; it is compared with its seal."""
         form = self._form
+        own = [start for at, start in enumerate(starts) if at != self._new_axis]
         number = 0
-        for start, (_, chunk, step, *_) in zip(starts, form.places, strict=True):
+        for start, (_, chunk, step, *_) in zip(own, form.places, strict=True):
             if start % chunk:
                 return None
             number += start // chunk * step

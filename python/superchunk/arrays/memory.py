@@ -67,6 +67,8 @@ class _Span:
 
 def memory_of(items: NumpyArray[Any]) -> _Memory:
     """Return the memory of an array of at least one item, without a copy."""
+    if items.flags.c_contiguous:
+        return _Memory(items.reshape(-1).view(np.uint8), 0)
     before = behind = 0
     for length, stride in zip(items.shape, items.strides, strict=True):
         reach = (length - 1) * stride

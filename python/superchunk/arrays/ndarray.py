@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from superchunk._elsewhere import elsewhere
 from superchunk.arrays.calls import ArrayCalls
 from superchunk.arrays.fields import Fields, NDField
 from superchunk.arrays.reading import read_item, read_key, read_selection
@@ -80,6 +81,13 @@ class NDArray(ArrayCalls):
     __slots__ = ()
 
     __hash__ = None  # type: ignore[assignment]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> None:
+            """Say who has what is not here; an AttributeError."""
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}{elsewhere(name)}"
+            raise AttributeError(msg, name=name, obj=self)
 
     # Reading.
 

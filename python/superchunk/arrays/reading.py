@@ -22,7 +22,7 @@ from superchunk._checking import check_source
 from superchunk._chunk_reads import chunk_bytes
 from superchunk._shaped import with_shape
 from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
-from superchunk.arrays.selection import Points, out_of_bounds, select
+from superchunk.arrays.selection import Points, cross_of, out_of_bounds, select
 from superchunk.exceptions import UnsupportedError
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ __all__ = ["read_cross", "read_item", "read_key", "read_selection"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
+_SPARSE = 64
+"""Of how many items a mask must let one through for all of them to be read: in each block there is one then."""
+_SLAB = 2**23
+"""Bytes that are read at a time for a mask, or those of one row of chunks."""
+_MOST_MASKED = 2**26
+"""Bytes of a row of chunks, up to which that is done."""
 
 
 def read_item(schunk: SChunk, store: ChunkStore, form: Form, raw: bytes, key: object) -> NumpyArray[Any] | None:
@@ -85,7 +91,37 @@ def read_key(schunk: SChunk, store: ChunkStore, form: Form, key: object) -> Nump
         quick = _read_quickly(schunk, store, form, entries)
         if quick is not None:
             return quick
+    if type(key) is np.ndarray and key.dtype == bool and key.shape == form.shape and _row_nbytes(form) <= _MOST_MASKED:
+        count = int(np.count_nonzero(key))
+        if count * _SPARSE >= key.size:
+            return _read_masked(schunk, store, form, key, count)
     return read_selection(schunk, store, form, select(key, form.shape))
+
+
+def _row_nbytes(form: Form) -> int:
+    """Return the bytes of one row of chunks; more than any bound for an array without rows or items."""
+    if not form.size or not form.ndim:
+        return _MOST_MASKED + 1
+    return form.chunks[0] * prod(form.shape[1:]) * form.itemsize
+
+
+def _read_masked(
+    schunk: SChunk, store: ChunkStore, form: Form, mask: NumpyArray[np.bool_], count: int
+) -> NumpyArray[Any]:
+    """Return the `count` items that a mask of the array's shape lets through: some rows of chunks at a time."""
+    found, _ = form.empty((count,))
+    rows = form.chunks[0] * max(_SLAB // _row_nbytes(form), 1)
+    slab, _ = form.empty((min(rows, form.shape[0]), *form.shape[1:]))
+    done = 0
+    for low in range(0, form.shape[0], rows):
+        part = mask[low : low + rows]
+        taken = int(np.count_nonzero(part))
+        if taken:
+            region = (slice(low, low + len(part)), *form.tail[1:])
+            items = read_selection(schunk, store, form, cross_of(region, form.shape), slab[: len(part)])
+            found[done : done + taken] = items[part]
+            done += taken
+    return found
 
 
 def _read_quickly(schunk: SChunk, store: ChunkStore, form: Form, entries: tuple[Any, ...]) -> NumpyArray[Any] | None:  # noqa: C901, PLR0912  (one pass without calls: the hottest path)

@@ -14,7 +14,6 @@ Source: docs/format/b2nd.md, "Changing".
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -23,17 +22,18 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._writing import insert_repeated
-from superchunk.arrays.form import Form, strides_of
+from superchunk.arrays.form import strides_of
 from superchunk.arrays.selection import cross_of
 from superchunk.arrays.writing import ChunkWriter, write_selection
 from superchunk.exceptions import ArgumentError
+from superchunk.frame.b2nd import ArrayLayout
 from superchunk.frame.index import MAX_CHUNKS
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from superchunk.frame.b2nd import ArrayLayout
+    from superchunk.arrays.form import Form
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
@@ -55,7 +55,7 @@ def resize_array(schunk: SChunk, store: ChunkStore, form: Form, layer: str, shap
 
     """
     new = _reshaped(form, shape)
-    if new.layout.shape == form.layout.shape:
+    if new is form:
         return form
     _move_chunks(store, form, new)
     store.set_meta(layer, new.raw)
@@ -98,13 +98,15 @@ def _reshaped(form: Form, shape: tuple[int, ...]) -> Form:
     if 0 in layout.chunks and shape != layout.shape:
         msg = f"newshape: an array with chunks {layout.chunks} cannot be resized; make it with chunks of 1 or more"
         raise ArgumentError(msg)
-    changed = replace(layout, shape=shape)
+    if shape == layout.shape:
+        return form
+    changed = ArrayLayout(shape, layout.chunks, layout.blocks, layout.dtype_text)
     if changed.nchunks > MAX_CHUNKS:
         msg = f"newshape: expected at most {MAX_CHUNKS} chunks, got {changed.nchunks} of {layout.chunks}"
         raise ArgumentError(msg)
     numbers = b"".join(struct.pack(">Bq", 0xD3, size) for size in shape)
     raw = form.raw[:4] + numbers + form.raw[4 + len(numbers) :]
-    return Form(raw, changed, form.itemsize)
+    return form.reshaped(raw, changed)
 
 
 def _move_chunks(store: ChunkStore, form: Form, new: Form) -> None:

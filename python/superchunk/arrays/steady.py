@@ -39,6 +39,10 @@ def held_still(values: Iterable[object]) -> Iterator[None]:
 @contextmanager
 def changing(store: ChunkStore, value: object) -> Iterator[None]:
     """Make the changes in the block one, and keep `value` as it is if it is an array kept elsewhere."""
+    if not isinstance(value, ArrayBase):  # the usual case, without a list of what is held
+        with store.batch():
+            yield
+        return
     entries = _steady((value,))
     entries[store.path or ""] = store.batch
     with ExitStack() as stack:

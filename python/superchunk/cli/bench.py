@@ -17,7 +17,7 @@ import numpy as np
 
 from superchunk.cli import output
 from superchunk.cli.compress import DEFAULT_CHUNKSIZE, chunksize_for
-from superchunk.cli.errors import Failure, describe
+from superchunk.cli.errors import Failure, about
 from superchunk.cli.files import STANDARD, Input, writing_aside
 from superchunk.cli.formats.base import FOREIGN, require
 from superchunk.cli.formats.places import Place
@@ -118,8 +118,7 @@ def _read_pieces(file: str, dtype: np.dtype[Any] | None, typesize: int | None, *
         with contextlib.closing(Place.of_source(file).open()) as opened:
             return sample(opened), typesize or opened.dtype.itemsize
     except FOREIGN as error:
-        message = describe(error)
-        raise Failure(message if file in message else f"{file}: {message}") from error
+        raise about(file, error) from error
 
 
 @contextlib.contextmanager

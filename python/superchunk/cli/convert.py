@@ -21,7 +21,7 @@ import superchunk
 from superchunk import SpecialValue
 from superchunk.cli import output
 from superchunk.cli.convert_arrays import Job, convert_array
-from superchunk.cli.errors import EXPECTED, Failure, describe
+from superchunk.cli.errors import EXPECTED, Failure, about, describe
 from superchunk.cli.formats.base import Plan as Wishes
 from superchunk.cli.formats.places import BLOSC2, TARGETS, Place
 from superchunk.cli.options import CODECS, parse_filters, parse_shape, parse_size, threads_option
@@ -227,8 +227,7 @@ def _move(source: str, target: str, *, contiguous: bool | None, force: bool, ver
     try:
         return _run(Plan.of(source, target, contiguous=contiguous, force=force), verify=verify)
     except EXPECTED as error:
-        message = describe(error)
-        raise Failure(message if source in message or target in message else f"{source}: {message}") from error
+        raise about(source, error, target) from error
 
 
 def _report(facts: dict[str, Any]) -> None:

@@ -153,10 +153,27 @@ def _array_facts(layout: Layout, array: ArrayOfBlocks | None) -> dict[str, Any]:
     }
 
 
+def _than_plain(nbytes: int, cbytes: int) -> str:
+    """Return how much smaller, or larger, compressed bytes are than plain ones; nothing if there are none.
+
+    Examples
+    --------
+    >>> _than_plain(1000, 80), _than_plain(8, 40), _than_plain(0, 0)
+    (', 12.50x smaller', ', 5.00x larger', '')
+
+    """
+    if not nbytes or not cbytes:
+        return ""
+    return f", {nbytes / cbytes:.2f}x smaller" if cbytes <= nbytes else f", {cbytes / nbytes:.2f}x larger"
+
+
 def _lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line for people."""
     yield "nbytes", f"{facts['nbytes']:,} ({output.size(facts['nbytes'])})"
-    yield "cbytes", f"{facts['cbytes']:,} ({output.size(facts['cbytes'])}), {facts['ratio']:.2f}x smaller"
+    yield (
+        "cbytes",
+        f"{facts['cbytes']:,} ({output.size(facts['cbytes'])}){_than_plain(facts['nbytes'], facts['cbytes'])}",
+    )
     on_disk = "file" if facts["kind"] == "contiguous" else "directory"
     yield on_disk, f"{facts['file_bytes']:,} ({output.size(facts['file_bytes'])}), {facts['dead_bytes']:,} dead"
     yield "frame", f"{facts['kind']}, {'sealed' if facts['sealed'] else 'not sealed'}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import superchunk
 from superchunk import DParams
-from superchunk.cli.errors import EXPECTED, Failure, describe
+from superchunk.cli.errors import EXPECTED, Failure, about
 from superchunk.cli.layout import ArrayOfBlocks
 
 if TYPE_CHECKING:
@@ -44,14 +44,12 @@ def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
         dparams = DParams() if threads is None else DParams(nthreads=threads)
         opened = as_schunk(superchunk.open(path, dparams=dparams))
     except EXPECTED as error:
-        message = describe(error)
-        raise Failure(message if path in message else f"{path}: {message}") from error
+        raise about(path, error) from error
     with opened as frame:
         try:
             yield frame
         except superchunk.SuperchunkError as error:
-            message = describe(error)
-            raise Failure(message if path in message else f"{path}: {message}") from error
+            raise about(path, error) from error
 
 
 def in_reading_order(path: str, frame: SChunk, *, storage_order: bool) -> None:

@@ -11,7 +11,8 @@ import click
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import EXPECTED, Failure, describe
+from superchunk.cli.errors import EXPECTED, about
+from superchunk.cli.reading import as_schunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,8 +57,7 @@ def repair(
                 frame, target, offset=offset, contiguous=contiguous, in_place=in_place, progress=steps(advance)
             )
     except EXPECTED as error:
-        message = describe(error)
-        raise Failure(message if frame in message else f"{frame}: {message}") from error
+        raise about(frame, error) from error
     if as_json:
         output.print_json(report.to_dict())
     else:
@@ -72,11 +72,10 @@ def compact(*, frame: str) -> None:
     The new file takes the old one's name when it is whole and on the disk.
     """
     try:
-        with superchunk.open(frame, mode="a") as schunk:
+        with as_schunk(superchunk.open(frame, mode="a")) as schunk:
             dead = schunk.dead_bytes
             with output.progress(frame, schunk.cbytes) as advance:
                 schunk.compact(progress=steps(advance))
             click.echo(f"{frame}: {dead - schunk.dead_bytes:,} bytes given back")
     except EXPECTED as error:
-        message = describe(error)
-        raise Failure(message if frame in message else f"{frame}: {message}") from error
+        raise about(frame, error) from error

@@ -12,7 +12,7 @@ import click
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import EXPECTED, describe
+from superchunk.cli.errors import EXPECTED, about
 
 __all__ = ["verify"]
 
@@ -71,8 +71,7 @@ def verify(*, paths: tuple[str, ...], decode: bool, as_json: bool, threads: int 
         try:
             report = _check(path, decode=decode, threads=threads)
         except EXPECTED as error:
-            message = describe(error)
-            click.echo(f"superchunk: {message if path in message else f'{path}: {message}'}", err=True)
+            click.echo(f"superchunk: {about(path, error)}", err=True)
             codes.append(_CODES["damaged"])
             continue
         codes.append(_CODES[report.status])

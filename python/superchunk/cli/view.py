@@ -24,7 +24,7 @@ import numpy as np
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import Failure, describe
+from superchunk.cli.errors import Failure, about
 from superchunk.cli.files import writing_aside
 from superchunk.cli.formats.b2nd import ArraySource
 from superchunk.cli.formats.base import FOREIGN
@@ -238,7 +238,7 @@ def _chosen(source: Source, name: str, field: str | None) -> tuple[np.dtype[Any]
     if dtype.subdtype is not None or dtype.names is not None:
         raise Failure(f"{name}: a field of dtype {dtype} is no number that can be drawn")
     if dtype.kind in "SU":
-        raise Failure(f"{name}: holds text, dtype {dtype}, which has no picture; superchunk cat prints items")
+        raise Failure(f"{name}: holds text, dtype {dtype}, which has no picture")
     if dtype.kind not in "biufcmM" and dtype.isbuiltin != 2:  # noqa: PLR2004 - a number of another package
         raise Failure(f"{name}: holds items of dtype {dtype}, which are no numbers that can be drawn")
     label = field or str(dtype)
@@ -313,8 +313,7 @@ def view(*, file: str, target: str | None, words: str, field: str | None, force:
         with contextlib.closing(place.open()) as source:
             shown = collect(place, source, words, field)
     except FOREIGN as error:
-        message = describe(error)
-        raise Failure(message if file in message else f"{file}: {message}") from error
+        raise about(file, error) from error
     with writing_aside(picture, force=force) as aside:
         draw(shown, aside, picture.suffix.lower()[1:])
     click.echo(f"{picture}: {shown.title}")

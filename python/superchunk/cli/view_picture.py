@@ -211,7 +211,7 @@ def _write_ratios(axes: Any, grid: ChunkGrid, rows: Any, columns: Any) -> None: 
     for n, cell in enumerate(grid.cells):
         x = (max(columns[n % wide], low) + min(columns[n % wide + 1], high)) / 2
         y = (max(rows[n // wide], top) + min(rows[n // wide + 1], bottom)) / 2
-        text = "damaged" if cell.damaged else cell.special.name.lower() if cell.special else f"{cell.ratio:.3g}x"
+        text = "damaged" if cell.damaged else cell.special.name.lower() if cell.special else f"{cell.ratio:.2f}x"
         bright = cell.special is not None or _ratio_norm(grid)(max(cell.ratio, 1.0)) > 0.6  # noqa: PLR2004
         axes.text(x, y, text, ha="center", va="center", fontsize=8.5, color=INK if bright else "white", clip_on=True)
 

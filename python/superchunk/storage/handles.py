@@ -23,6 +23,7 @@ from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
 
@@ -123,14 +124,14 @@ class StateHandle(TableView):
         state = self._open
         return None if state.sparse and state.unpublished is not None else self._sidecar
 
-    @contextmanager
-    def _changing(self) -> Iterator[CommittedFrame]:
-        """Hold the frame for a change through this handle."""
+    def _changing(self) -> AbstractContextManager[CommittedFrame]:
+        """Return what holds the frame for a change through this handle."""
         turns = self._turns
-        if turns is None:
-            with self._holding() as state:
-                yield state
-            return
+        return self._holding() if turns is None else self._taking(turns)
+
+    @contextmanager
+    def _taking(self, turns: LockSidecar) -> Iterator[CommittedFrame]:
+        """Hold the frame, and the turn, for a change."""
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
         with turns.exclusive() as changed:

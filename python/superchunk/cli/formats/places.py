@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from superchunk.cli.errors import Failure
+from superchunk.cli.errors import HDF5_MAGIC, ZARR_FILES, Failure
 from superchunk.cli.formats import b2nd, frame, hdf5, npy, zarr
 from superchunk.cli.npy import NpyHeader
 
@@ -24,9 +24,7 @@ __all__ = ["BLOSC2", "TARGETS", "Place"]
 BLOSC2: Final = frozenset({"b2nd", "b2frame"})
 """Formats that are Blosc2 frames."""
 TARGETS: Final = ".npy, .b2nd, .b2frame, .zarr, .h5 or .hdf5 with :/DATASET behind"
-_HDF5_MAGIC: Final = b"\x89HDF\r\n\x1a\n"
 _HDF5_NAME: Final = re.compile(r"(.+\.(?:h5|hdf5|hdf|he5|nc|nc4))(?::/*(.*))?", re.IGNORECASE | re.DOTALL)
-_ZARR_FILES: Final = ("zarr.json", ".zarray", ".zgroup")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +61,11 @@ class Place:
         if not there.exists():
             raise Failure(f"{path}: No such file or directory")
         if there.is_dir():
-            kind = "zarr" if any((there / part).is_file() for part in _ZARR_FILES) else "b2nd"
+            kind = "zarr" if any((there / part).is_file() for part in ZARR_FILES) else "b2nd"
             return cls(name=name, kind=kind, path=path)
         with there.open("rb") as file:
-            start = file.read(len(_HDF5_MAGIC))
-        if dataset is not None or start == _HDF5_MAGIC:
+            start = file.read(len(HDF5_MAGIC))
+        if dataset is not None or start == HDF5_MAGIC:
             return cls(name=name, kind="hdf5", path=path, dataset=dataset)
         if start.startswith(NpyHeader.MAGIC) or path.endswith(".npy"):
             return cls(name=name, kind="npy", path=path)

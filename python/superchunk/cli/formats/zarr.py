@@ -11,7 +11,7 @@ import numpy as np
 
 from superchunk.cli.errors import Failure
 from superchunk.cli.formats.attributes import as_json
-from superchunk.cli.formats.base import Source, Target, blosc_shuffle, nonzero, require, sensible_chunks
+from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, nonzero, require, sensible_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,11 @@ class ZarrSource(Source):
 
     def __init__(self, path: str) -> None:
         zarr = require("zarr", "zarr", f"{path}: Zarr")
-        with _quietly():
-            found = zarr.open(path, mode="r")
+        try:
+            with _quietly():
+                found = zarr.open(path, mode="r")
+        except FOREIGN as error:  # what is missing in its JSON is a KeyError of one word
+            raise Failure(f"{path}: Zarr cannot open it, {type(error).__name__}: {error}") from error
         if isinstance(found, zarr.Group):
             names = ", ".join(sorted(f"{path.rstrip('/')}/{name}" for name in found.array_keys())) or "none"
             raise Failure(f"{path}: is a Zarr group; name one of its arrays: {names}")
