@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -257,3 +259,10 @@ def test_given_lengths_are_explained_as_given() -> None:
     assert "blocks  10 x 10: 800 bytes, as given" in text
     assert "100 in 1 chunks of 10 blocks of 10 (given)" in text
     assert "no items" in str(superchunk.explain_partition((0, 5)))
+
+
+def test_the_page_about_partitions_shows_what_is_chosen() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "partitions.md").read_text("utf-8")
+    shape_of_it = r"^>>> print\((superchunk\.explain_partition\(.*\))\)\n(.*?)^```"
+    ((call, shown),) = re.findall(shape_of_it, page, re.MULTILINE | re.DOTALL)
+    assert str(eval(call, {"superchunk": superchunk})).strip() == shown.strip()  # noqa: S307 - our own page

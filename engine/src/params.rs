@@ -176,13 +176,13 @@ impl EncodeParams {
             }
             SplitMode::Auto | SplitMode::ForwardCompat if self.compressor == Compressor::User => false,
             // C-Blosc2 splits only what is shuffled, and never for LZ4HC and zlib. There, too, planes of noise are better stored
-            // plain and constant ones as runs: that takes less time both ways, and less room.
+            // plain and constant ones as runs: that takes less time both ways, and mostly less room.
             SplitMode::Auto | SplitMode::ForwardCompat => {
                 let (clevel, ids) = (self.options.clevel, &self.options.filters);
                 let shuffled = ids.contains(&filters::SHUFFLE);
                 let bitshuffled = ids.contains(&filters::BITSHUFFLE);
                 let planes = match self.compressor {
-                    Compressor::BuiltIn(Codec::Lz4Hc) => shuffled || bitshuffled,
+                    Compressor::BuiltIn(Codec::Lz4Hc) => shuffled || bitshuffled && clevel <= 5,
                     Compressor::BuiltIn(Codec::Zstd) => shuffled && clevel <= 5,
                     _ => shuffled,
                 };

@@ -64,19 +64,13 @@ impl Encoder {
         Ok(Self { codec, clevel, kind })
     }
 
-    /// Makes an encoder that tells in little time whether streams hold anything that `codec` could make use of.
+    /// Makes an encoder that tells in little time whether streams hold anything that a codec could make use of.
     ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`].
-    pub fn scout_for(codec: Codec) -> Result<Self> {
-        Ok(match codec {
-            Codec::BloscLz | Codec::Lz4 => Self::new(Codec::Lz4, 1, None)?,
-            Codec::Lz4Hc => Self::new(Codec::Lz4Hc, 2, None)?,
-            Codec::Zlib | Codec::Zstd => {
-                Self { codec: Codec::Zstd, clevel: 1, kind: Kind::Zstd(zstd::Encoder::scout()?) }
-            }
-        })
+    pub fn scout() -> Result<Self> {
+        Ok(Self { codec: Codec::Lz4, clevel: 1, kind: Kind::Lz4(lz4::FastEncoder::scout()?) })
     }
 
     /// The codec.
@@ -109,8 +103,26 @@ impl Encoder {
         match self.kind {
             // The first level of zlib is made for data that repeats itself.
             Kind::Zlib(_) if self.clevel == 1 => 4 * length > 3 * full,
+            // Long repetitions are what zlib-rs is quick at, and libdeflate leaves more of them.
+            Kind::Zlib(_) => 8 * length > full,
             _ => self.rungs() > 1,
         }
+    }
+
+    /// The quickest search that is sure to find something where the level's own does.
+    #[must_use]
+    pub fn telling(&self) -> usize {
+        match self.kind {
+            // The first level of libdeflate knows no matches of three bytes.
+            Kind::Zlib(_) => 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether the quicker searches leave about the same.
+    #[must_use]
+    pub fn is_flat(&self) -> bool {
+        self.codec == Codec::Zlib
     }
 
     /// Compresses the stream `src` into the start of `dst` with the level's own search, and returns the bytes written.

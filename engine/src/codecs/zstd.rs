@@ -52,11 +52,6 @@ impl Encoder {
         Ok(Self { context, ladder: LADDERS[usize::from(clevel.min(9))], dict })
     }
 
-    /// Makes one that takes the least time.
-    pub(super) fn scout() -> Result<Self> {
-        Ok(Self { ladder: &[-1], ..Self::new(1, None)? })
-    }
-
     /// How many searches there are.
     pub(super) fn rungs(&self) -> usize {
         self.ladder.len()

@@ -28,10 +28,14 @@ const TELLING: usize = 17 * 1024;
 /// Longest and shortest sample of a stream, in bytes.
 const MOST: usize = 256 * 1024;
 const LEAST: usize = 4 * 1024;
+/// Streams shorter than this are not looked at, in bytes.
+const SHORT: usize = 2 * 1024;
 /// Sample of what scouting makes nothing of, in bytes.
-const NOISE: usize = 16 * 1024;
+const NOISE: usize = 8 * 1024;
 /// Quicker searches may take more than the level's own by such a part of a block, and plain streams.
 const CLOSE: usize = 192;
+/// Where the quicker searches are much alike, one that misses by more than such a part stands for all.
+const FAR: usize = 16;
 /// A stream that scouting leaves longer, or shorter, by such a part of its length is not like the sample.
 const WORSE: usize = 64;
 const BETTER: usize = 16;
@@ -82,7 +86,7 @@ pub(super) struct Searches {
 
 impl Searches {
     pub(super) fn new(codec: Codec, clevel: u8) -> Result<Self> {
-        Ok(Self { own: Encoder::new(codec, clevel, None)?, scout: Encoder::scout_for(codec)?, room: Vec::new() })
+        Ok(Self { own: Encoder::new(codec, clevel, None)?, scout: Encoder::scout()?, room: Vec::new() })
     }
 
     pub(super) fn fits(&self, codec: Codec, clevel: u8) -> bool {
@@ -97,7 +101,7 @@ impl Searches {
     /// Compress as was found best; None if the result does not fit or does not pay.
     pub(super) fn encode_as(&mut self, finding: &Finding, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let last = self.own.rungs() - 1;
-        if finding.choice == Choice::Rung(last) {
+        if finding.choice == Choice::Rung(last) || self.declines_noise() {
             return self.own.encode_at(last, src, dst);
         }
         let scouted = self.scout(finding.choice, src, dst);
@@ -114,9 +118,27 @@ impl Searches {
     /// Whether scouting of a stream that was found plain comes to the same.
     pub(super) fn is_plain(&mut self, finding: &Finding, src: &[u8]) -> Result<bool> {
         let mut room = std::mem::take(&mut self.room);
-        let scouted = self.scout_noise(src, resize(&mut room, src.len())?);
+        let dst = resize(&mut room, src.len())?;
+        let alike = if self.declines_noise() {
+            self.own.encode(src, &mut dst[..src.len() - 1]).is_none()
+        } else {
+            let scouted = self.scout_noise(src, dst);
+            finding.is_alike(src.len(), scouted)
+        };
         self.room = room;
-        Ok(finding.choice == Choice::Plain && finding.is_alike(src.len(), scouted))
+        Ok(finding.choice == Choice::Plain && alike)
+    }
+
+    /// Let go of scratch space that only an unusually large block needed.
+    pub(super) fn trim(&mut self, keep: usize) {
+        if self.room.capacity() > keep {
+            self.room = Vec::new();
+        }
+    }
+
+    /// Whether the level's own search, and the only one, is done with noise as soon as a scout.
+    fn declines_noise(&self) -> bool {
+        matches!(self.own.codec(), Codec::BloscLz | Codec::Lz4)
     }
 
     /// Whether the quickest search takes so little time that it is its own scout.
@@ -155,10 +177,8 @@ impl Searches {
         let mut finding = |(n, &sample): (usize, &&[u8])| {
             let choice = if pays(n) {
                 let most = (sizes[n] + spare).min(sample.len());
-                let rungs = if tells && self.own.has_quicker(sizes[n], sample.len()) { 0..last } else { 0..0 };
-                let close = |&rung: &usize| self.own.encode_at(rung, sample, &mut room[..most]).is_some();
-                let quick = rungs.into_iter().find(close);
-                Choice::Rung(quick.unwrap_or(last))
+                let asked = tells && self.own.has_quicker(sizes[n], sample.len());
+                Choice::Rung(if asked { self.quickest(sample, most, &mut room) } else { last })
             } else {
                 Choice::Plain
             };
@@ -170,7 +190,22 @@ impl Searches {
         Ok(findings)
     }
 
-    /// What the level's own search makes of a sample, or 0 if it is the only one and makes something of it. Where
+    /// The quickest search that leaves at most so many bytes of a sample, or the level's own.
+    fn quickest(&mut self, sample: &[u8], most: usize, room: &mut [u8]) -> usize {
+        let last = self.own.rungs() - 1;
+        for rung in 0..last {
+            let length = self.own.encode_at(rung, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
+            if length <= most {
+                return rung;
+            }
+            if self.own.is_flat() && length > most + most / FAR {
+                break;
+            }
+        }
+        last
+    }
+
+    /// What the level's own search makes of a sample, or 0 if that makes something of it and no other is of use. Where
     /// scouting finds nothing at all a part has to do, for nothing takes as long as to search in vain.
     fn own_size(&mut self, sample: &[u8], room: &mut [u8]) -> usize {
         let room = &mut room[..sample.len()];
@@ -178,11 +213,15 @@ impl Searches {
         let scouted = self.scout.encode(sample, room);
         if !pays(scouted, sample) {
             let part = middle(sample, NOISE.min(sample.len()));
-            if !pays(self.own.encode(part, room), part) {
+            if !pays(self.own.encode_at(self.own.telling(), part, room), part) {
                 return sample.len();
             }
         }
-        if self.own.rungs() == 1 { 0 } else { self.own.encode(sample, room).unwrap_or(sample.len()) }
+        if self.own.has_quicker(scouted.unwrap_or(sample.len()), sample.len()) {
+            self.own.encode(sample, room).unwrap_or(sample.len())
+        } else {
+            0
+        }
     }
 }
 
@@ -195,17 +234,13 @@ fn middle(bytes: &[u8], length: usize) -> &[u8] {
 /// Look at a filtered block, cut into `nstreams`, that stands for `nblocks`. If there is too little to choose for,
 /// nothing is found.
 pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nblocks: usize) -> Result<Box<[Finding]>> {
-    // What takes no longer than scouting needs no scout.
-    if searches.own.codec() == Codec::Lz4Hc && searches.own.rungs() == 1 {
-        return Ok(Box::default());
-    }
     let stream = block.len() / nstreams;
     let decided = stream * nblocks;
     let telling = (decided / if nstreams == 1 { LARGE_SHARE } else { SHARE }).clamp(TELLING, MOST).min(stream);
     // The more there is, the more a thorough search finds, so a part of a block that is one stream does not tell.
     let tells = searches.own.rungs() > 1 && decided / LARGE_SHARE >= telling && (nstreams > 1 || telling == stream);
     let length = if tells { telling } else { (decided / SMALL_SHARE).clamp(LEAST, MOST).min(stream) };
-    if decided < FEW * LEAST || length < LEAST {
+    if decided < FEW * LEAST || length < SHORT {
         return Ok(Box::default());
     }
     let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
@@ -289,6 +324,6 @@ mod tests {
         let mut searches = Searches::new(Codec::Zstd, 5).unwrap();
         assert!(look(&mut searches, &lines, 1, FEW - 1).unwrap().is_empty());
         assert_eq!(look(&mut searches, &lines, 1, FEW).unwrap().len(), 1);
-        assert!(look(&mut searches, &lines[..LEAST / 2], 1, 1000).unwrap().is_empty());
+        assert!(look(&mut searches, &lines[..SHORT / 2], 1, 1000).unwrap().is_empty());
     }
 }

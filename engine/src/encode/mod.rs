@@ -41,6 +41,8 @@ pub const MAX_OVERHEAD: usize = EXTENDED_HEADER_LENGTH;
 const MIN_BUFFERSIZE: usize = 32;
 /// Smallest useful dictionary, in bytes.
 const MIN_DICT: usize = 256;
+/// Of fewer blocks than this, one is too much to look at where there is little to choose.
+const FEW_BLOCKS: usize = 4;
 /// Work on fewer plain bytes than this is done before another thread has woken up.
 const SERIAL: usize = 64 * 1024;
 
@@ -62,6 +64,9 @@ impl Worker {
             if buffer.capacity() > KEEP {
                 *buffer = Vec::new();
             }
+        }
+        if let Some(searches) = &mut self.searches {
+            searches.trim(KEEP);
         }
     }
 }
@@ -197,11 +202,18 @@ pub(crate) fn encode_content(
             start = table_end;
         }
     }
-    if job.dict.is_none() && user.is_none() && matches!(params.compressor, Compressor::BuiltIn(_)) {
+    let looks = match params.compressor {
+        // These have but one search, which takes no longer than to filter a block once more.
+        Compressor::BuiltIn(Codec::BloscLz | Codec::Lz4) => nblocks >= FEW_BLOCKS,
+        Compressor::BuiltIn(_) => true,
+        Compressor::NdLz(_) | Compressor::User => false,
+    };
+    if looks && job.dict.is_none() && user.is_none() {
         job.findings = Some(OnceLock::new());
     }
-    if job.is_noise(nblocks)? {
-        return store(src, header, out);
+    if job.store_noise(&mut out[header.len()..])? {
+        header.flags |= FLAG_MEMCPYED;
+        return Ok(finish(header, capacity, out));
     }
     let output = Output { out, table: header.len(), end: start, next: 0, early: BTreeMap::new(), full: false };
     let Some(length) = job.encode_blocks(nblocks, output)? else {
@@ -466,8 +478,9 @@ impl Job<'_> {
         found.as_ref().map(AsRef::as_ref).map_err(Clone::clone)
     }
 
-    /// Whether no stream of any block is worth compressing. Then the chunk need not be put together to find that out.
-    fn is_noise(&self, nblocks: usize) -> Result<bool> {
+    /// If no stream of any block is worth compressing, write all blocks as they are to `out`. Blocks are copied while
+    /// they are near, and the chunk need not be put together to find that out.
+    fn store_noise(&self, out: &mut [u8]) -> Result<bool> {
         let suspected = with_worker(|worker| {
             let Worker { plain, filters, searches, .. } = worker;
             let findings = self.findings(plain, filters, searches)?;
@@ -478,25 +491,27 @@ impl Job<'_> {
         }
         let found = AtomicBool::new(false);
         let nthreads = if self.src.nbytes() <= SERIAL { 1 } else { self.params.options.nthreads };
-        pool::run(nthreads, (0..nblocks).collect(), |_, nblock| -> Result<()> {
+        pool::run(nthreads, out.chunks_mut(self.blocksize).collect(), |nblock, out| {
             if found.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            with_worker(|worker| {
-                let Worker { plain, filters, searches, .. } = worker;
-                let findings = self.findings(plain, filters, searches)?;
-                let block = self.filter(nblock, plain, filters)?;
-                let searches = self.searches(searches)?;
-                let streams = block.chunks_exact(block.len() / self.nstreams_of(block.len()));
-                for (stream, finding) in streams.zip(findings) {
-                    if !searches.is_plain(finding, stream)? {
-                        found.store(true, Ordering::Relaxed);
-                    }
-                }
-                Ok(())
-            })
+            if with_worker(|worker| self.is_noise(nblock, worker))? {
+                return self.src.lay_out(nblock * self.blocksize, out);
+            }
+            found.store(true, Ordering::Relaxed);
+            Ok(())
         })?;
         Ok(!found.into_inner())
+    }
+
+    /// Whether no stream of a block is worth compressing, as was found.
+    fn is_noise(&self, nblock: usize, worker: &mut Worker) -> Result<bool> {
+        let Worker { plain, filters, searches, .. } = worker;
+        let findings = self.findings(plain, filters, searches)?;
+        let block = self.filter(nblock, plain, filters)?;
+        let searches = self.searches(searches)?;
+        let mut streams = block.chunks_exact(block.len() / self.nstreams_of(block.len())).zip(findings);
+        streams.try_fold(true, |all, (stream, finding)| Ok(all && searches.is_plain(finding, stream)?))
     }
 
     /// The encoders of this thread.

@@ -3,13 +3,18 @@
 //! A greedy parse with one hash table of positions. The longer nothing is found, the larger the steps, so that noise
 //! costs little; a match is extended backwards too, which makes up for most of what a step left out.
 //!
+//! Who takes a low level wants speed, and a stream that is stored as it is will be read several times faster. So up to
+//! level 6 a stream is compressed only if a window of it promises enough, by the rule that C-Blosc2 has: what is stored
+//! here is stored there. From level 7 on one of several parts has to get a little shorter.
+//!
 //! Streams whose positions fit into 16 bits have a table that stays in the nearest cache. In the table of longer ones,
 //! positions are stored with a base that grows from stream to stream: what earlier streams left lies below
 //! the base and reads as position 0, which is what an empty table holds. So it is cleared once in 4 GiB of input.
 //!
 //! Source: docs/format/codecs.md, section "BloscLZ".
 
-use super::{FAR_BASE, MAX_LITERALS, MAX_NEAR_DISTANCE, load, store};
+use super::probe::Probe;
+use super::{FAR_BASE, LEAST, MAX_LITERALS, MAX_NEAR_DISTANCE, TAIL, load, store};
 
 /// Bits of a hash, for short streams and for long ones.
 const SHORT_BITS: u32 = 13;
@@ -18,14 +23,8 @@ const LONG_BITS: u32 = 14;
 /// Matches from this distance on are not taken.
 const DISTANCE_LIMIT: usize = 73725;
 
-/// Fewest bytes of a match: it takes two or three, and one more for cutting a run of literals in two.
-const LEAST: usize = 7;
-
 /// Fewest bytes of a match that is far away and takes two more.
 const LEAST_FAR: usize = 8;
-
-/// Bytes at the end of a stream at which no match begins.
-const TAIL: usize = 12;
 
 /// Shortest stream that is worth trying, in bytes.
 const MIN_INPUT: usize = 16;
@@ -33,20 +32,24 @@ const MIN_INPUT: usize = 16;
 /// Smallest destination that is worth trying, in bytes.
 const MIN_OUTPUT: usize = 66;
 
+/// The level from which on streams are looked at elsewhere too when the probe declines them: so many parts, as long as
+/// this in bytes, one of which has to be left with nineteen twentieths.
+const THOROUGH: u8 = 7;
+const PLACES: usize = 8;
+const PLACE: usize = 8 * 1024;
+
 /// Steps grow by one whenever so many positions, as a power of two, were tried in vain.
 const PATIENCE: u32 = 6;
-
-/// How many hundredths of its compressed length a stream must have at least, for each level: reading one that saves less
-/// takes longer than it is worth to who asks for speed.
-const LEAST_RATIO: [usize; 10] = [105, 105, 105, 105, 105, 105, 105, 100, 100, 100];
 
 /// An encoder with its tables, for one level.
 #[derive(Debug)]
 pub(in super::super) struct Encoder {
+    probe: Probe,
+    /// Whether size counts, and what the probe declines is looked at elsewhere.
+    thorough: bool,
     short: Box<[u16; 1 << SHORT_BITS]>,
     long: Box<[u32; 1 << LONG_BITS]>,
     pub(super) base: u32,
-    clevel: u8,
 }
 
 impl Encoder {
@@ -54,17 +57,44 @@ impl Encoder {
     #[expect(clippy::large_stack_arrays, reason = "80 KiB, once for each encoder")]
     pub(in super::super) fn new(clevel: u8) -> Self {
         let (short, long) = (Box::new([0; 1 << SHORT_BITS]), Box::new([0; 1 << LONG_BITS]));
-        Self { short, long, base: 0, clevel: clevel.min(9) }
+        Self { probe: Probe::new(clevel), thorough: clevel >= THOROUGH, short, long, base: 0 }
     }
 
     /// Compresses `src` into `dst` and returns the bytes written, or `None` to decline.
     pub(in super::super) fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        if src.len() < MIN_INPUT || dst.len() < MIN_OUTPUT {
+        if src.len() < MIN_INPUT || dst.len() < MIN_OUTPUT || !self.promises(src, dst) {
             return None;
         }
-        let most = src.len().saturating_mul(100) / LEAST_RATIO[usize::from(self.clevel)];
-        let room = dst.len().min(most);
-        let dst = &mut dst[..room];
+        self.compress(src, dst)
+    }
+
+    /// Whether parts of `src` make it likely that compressing is worth the time; `room` is overwritten.
+    fn promises(&mut self, src: &[u8], room: &mut [u8]) -> bool {
+        let window = self.probe.window(src);
+        // Our own parse is the quicker one to find nothing, and nearly always finds more.
+        let most = self.probe.most(window.len());
+        let hopeful =
+            self.probe.is_strict() || self.leaves(window, if self.thorough { most } else { most * 10 / 9 }, room);
+        if hopeful && self.probe.pays(window) {
+            return true;
+        }
+        let starts = (0..PLACES).map(|n| n * (src.len() / PLACES));
+        self.thorough
+            && (src.len() < PLACES * PLACE
+                || starts.into_iter().any(|at| self.leaves(&src[at..at + PLACE], PLACE - PLACE / 20, room)))
+    }
+
+    /// Whether a part of a stream is left with at most so many bytes; `room` is overwritten.
+    fn leaves(&mut self, part: &[u8], most: usize, room: &mut [u8]) -> bool {
+        let most = room.len().min(most);
+        self.compress(part, &mut room[..most]).is_some()
+    }
+
+    /// Compresses `src` into `dst` and returns the bytes written, or `None` if they do not fit.
+    fn compress(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        if src.len() < MIN_INPUT {
+            return None;
+        }
         if u16::try_from(src.len()).is_ok() {
             self.short.fill(0);
             return parse(&mut Short(&mut self.short), src, dst);
@@ -177,14 +207,14 @@ fn next_match<T: Table>(table: &mut T, src: &[u8], anchor: usize, mut at: usize,
 }
 
 /// Bytes that extend the length of a match of `gain + 2` bytes.
-fn extensions(gain: usize) -> usize {
+pub(super) fn extensions(gain: usize) -> usize {
     if gain >= 7 { (gain - 7) / 255 + 1 } else { 0 }
 }
 
 /// The first position from `at` on, at most `src.len() - 2`, whose byte differs from the one
 /// `distance` bytes before.
 #[inline]
-fn differs(src: &[u8], at: usize, distance: usize) -> usize {
+pub(super) fn differs(src: &[u8], at: usize, distance: usize) -> usize {
     // Most matches end within a word.
     if src.len() - at >= 10 {
         let here = u64::from_le_bytes(load(src, at));

@@ -17,6 +17,7 @@
 
 mod decode;
 mod encode;
+mod probe;
 
 pub(super) use decode::{decode, decode_prefix};
 pub(super) use encode::Encoder;
@@ -29,6 +30,12 @@ const FAR_BASE: usize = 8192;
 
 /// Longest literal run that one control byte can announce.
 const MAX_LITERALS: usize = 32;
+
+/// Fewest bytes of a match: it takes two or three, and one more for cutting a run of literals in two.
+const LEAST: usize = 7;
+
+/// Bytes at the end of a stream at which no match begins.
+const TAIL: usize = 12;
 
 /// Reads `N` bytes of `bytes` from `at` on.
 #[inline]

@@ -3,6 +3,8 @@
 
 use proptest::prelude::*;
 
+use super::encode::extensions;
+use super::probe::Probe;
 use super::*;
 
 /// The decoder of section 7.1, a byte at a time; `None` for any damage.
@@ -155,6 +157,50 @@ fn every_short_distance_and_length_repeats_its_pattern() {
     }
 }
 
+/// The probe as the format page describes it, one step after the other.
+fn plain_probe(src: &[u8], clevel: u8) -> bool {
+    let (bits, part, threshold) = match clevel {
+        1 => (12, 8, 2.0),
+        2 => (13, 4, 1.5),
+        3 => (14, 4, 1.2),
+        4..=6 => (14, 2, 1.2),
+        7 => (14, 1, 1.15),
+        8 => (14, 1, 1.1),
+        _ => (14, 1, 1.0),
+    };
+    let region = src.len() / part;
+    let window = &src[src.len() - region..][..region.min(1 << bits)];
+    let word = |at: usize| u32::from_le_bytes(window[at..at + 4].try_into().unwrap());
+    let hash = |at: usize| (word(at).wrapping_mul(2_654_435_761) >> (32 - bits)) as usize;
+    let mut table = vec![0; 1 << bits];
+    let (mut at, mut cost, mut counter) = (0, 5, 4);
+    while at + TAIL < window.len() {
+        let candidate = std::mem::replace(&mut table[hash(at)], at);
+        let distance = at - candidate;
+        let mut length = 0;
+        if distance > 0 && word(at) == word(candidate) {
+            let differing = (at + 4..window.len()).find(|&x| window[x] != window[x - distance]).unwrap_or(window.len());
+            length = ((differing + 1).min(window.len() - 1) - 4).saturating_sub(at);
+        }
+        if length < 4 {
+            cost += 1;
+            counter += 1;
+            if counter == 32 {
+                (cost, counter) = (cost + 1, 0);
+            }
+            at += 1;
+            continue;
+        }
+        cost += if distance - 1 < 8191 { 3 } else { 5 };
+        cost += i32::try_from(extensions(length)).unwrap();
+        cost -= i32::from(counter == 0);
+        counter = 0;
+        table[hash(at + length)] = at + length;
+        at += length + 2;
+    }
+    f64::from(u32::try_from(at).unwrap()) / f64::from(cost) >= threshold
+}
+
 fn byte_of(value: usize) -> u8 {
     u8::try_from(value).unwrap()
 }
@@ -207,6 +253,13 @@ proptest! {
             prop_assert!(again == length || again.is_none() && room < src.len());
             prop_assert!(again.is_none_or(|length| dst[..length] == whole));
         }
+    }
+
+    #[test]
+    fn the_probe_decides_as_the_format_page_says(src in compressible(60_000), clevel in 1_u8..10) {
+        let mut probe = Probe::new(clevel);
+        let window = probe.window(&src).to_vec();
+        prop_assert_eq!(probe.pays(&window), plain_probe(&src, clevel));
     }
 
     #[test]
