@@ -171,7 +171,7 @@ def shares(records: Records) -> str:
             one.filters,
             *(f"{value:.0f}" for value in one[3:9]),
             f"{one.ratio:.2f}",
-            f"{one.limit:.2f}" if one.library else "",
+            f"{one.limit:.2f}" if one.library > one.own else "",
         ]
         for one in shares_summary.shares(records["shares"], records["matrix"])
     )
