@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
+from superchunk._cpu import builtin_codecs
 from superchunk._encoding import cparams_of, encode_params, settings_of
 from superchunk._plan import chunks_of
 from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, read_shaped, zfp_hooks
 from superchunk._user import check_available, hooks_for
-from superchunk.params import MAX_HEADER_TYPESIZE, Codec, Filter, number_of
+from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
 
 if TYPE_CHECKING:
     import weakref
@@ -36,13 +37,11 @@ _GROUP_CBYTES: Final = 2**23
 _GROUP_NCHUNKS: Final = 512
 _REPEATED_NCHUNKS: Final = 8192
 """Chunks of one content that go to the store at a time."""
-_OWN_CODECS: Final = frozenset(codec.value for codec in (Codec.BLOSCLZ, Codec.LZ4, Codec.LZ4HC, Codec.ZLIB, Codec.ZSTD))
+_OWN_CODECS: Final = frozenset(codec.value for codec in builtin_codecs())
 _FIRST_REGISTERED: Final = 32
 """Filters from this number on are registered or the user's."""
 LARGEST_DEFAULT_CHUNK: Final = 2**28
 """Bytes of a chunk, at most, where the user did not choose."""
-
-
 _QUICK_BLOCK: Final = 2**17
 """Bytes of the blocks that are tried where the user did not choose: items out of them come sooner."""
 _TRIED_FROM: Final = 2**25
@@ -50,6 +49,7 @@ _TRIED_FROM: Final = 2**25
 _TRIED_BLOCKS: Final = 2
 """Usual blocks that a trial compresses, and the same again in smaller ones."""
 _GROWTH: Final = 1.01
+"""Times the bytes that smaller blocks may take."""
 
 
 def with_typesize(cparams: CParams, typesize: int, blocksize: int | None = None) -> CParams:

@@ -208,4 +208,4 @@ fn read_tile(content: &Content<'_>, tile: &mut Tile<'_, '_>, room: &mut Vec<u8>,
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

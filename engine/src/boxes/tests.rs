@@ -9,7 +9,7 @@ use crate::source::Source;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn options(codec: Codec, typesize: usize, blocksize: usize, filters: [u8; 6]) -> EncodeOptions {
+pub(crate) fn options(codec: Codec, typesize: usize, blocksize: usize, filters: [u8; 6]) -> EncodeOptions {
     EncodeOptions {
         codec: codec.id(),
         codec_meta: 0,
@@ -26,7 +26,7 @@ fn options(codec: Codec, typesize: usize, blocksize: usize, filters: [u8; 6]) ->
     }
 }
 
-fn compress(content: &[u8], options: EncodeOptions) -> Vec<u8> {
+pub(crate) fn compress(content: &[u8], options: EncodeOptions) -> Vec<u8> {
     let params = EncodeParams::new(options, None).unwrap();
     let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
     let length = encode(content, &params, None, &mut chunk).unwrap();

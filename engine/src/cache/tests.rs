@@ -2,10 +2,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use super::*;
+use crate::boxes::tests::{compress, options};
 use crate::codecs::Codec;
-use crate::encode::{MAX_OVERHEAD, encode};
 use crate::files;
-use crate::params::{EncodeOptions, EncodeParams};
 use crate::read::{ReadOptions, Request, read};
 
 const NBYTES: usize = 400_000;
@@ -17,25 +16,7 @@ fn items(seed: u32) -> Vec<u8> {
 }
 
 fn chunk_of(content: &[u8], filters: [u8; 6]) -> Vec<u8> {
-    let options = EncodeOptions {
-        codec: Codec::Zstd.id(),
-        codec_meta: 0,
-        clevel: 5,
-        typesize: 4,
-        blocksize: 32 * 1024,
-        splitmode: 3,
-        filters,
-        filters_meta: [0; 6],
-        shape: None,
-        use_dict: false,
-        blosc1: false,
-        nthreads: 1,
-    };
-    let params = EncodeParams::new(options, None).unwrap();
-    let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
-    let length = encode(content, &params, None, &mut chunk).unwrap();
-    chunk.truncate(length);
-    chunk
+    compress(content, options(Codec::Zstd, 4, 32 * 1024, filters))
 }
 
 /// A file with a chunk behind some other bytes, removed at the end.

@@ -78,10 +78,10 @@ impl Encoder {
         if hopeful && self.probe.pays(window) {
             return true;
         }
-        let starts = (0..PLACES).map(|n| n * (src.len() / PLACES));
+        let mut starts = (0..PLACES).map(|n| n * (src.len() / PLACES));
         self.thorough
             && (src.len() < PLACES * PLACE
-                || starts.into_iter().any(|at| self.leaves(&src[at..at + PLACE], PLACE - PLACE / 20, room)))
+                || starts.any(|at| self.leaves(&src[at..at + PLACE], PLACE - PLACE / 20, room)))
     }
 
     /// Whether a part of a stream is left with at most so many bytes; `room` is overwritten.
