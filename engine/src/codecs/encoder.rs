@@ -1,5 +1,7 @@
 //! One worker's encoder.
 
+use std::ops::Range;
+
 use super::dict::Shared;
 use super::{Codec, PreparedDict, blosclz, lz4, zlib, zstd};
 use crate::{Error, Result};
@@ -123,6 +125,31 @@ impl Encoder {
     #[must_use]
     pub fn is_flat(&self) -> bool {
         self.codec == Codec::Zlib
+    }
+
+    /// The quickest of the searches that differ so little that a few pieces of a long stream tell which will do.
+    #[must_use]
+    pub fn kindred(&self) -> usize {
+        match &self.kind {
+            Kind::Zstd(encoder) => encoder.kindred(),
+            _ => self.rungs() - 1,
+        }
+    }
+
+    /// Whether [`Encoder::encode_around`] is to be had.
+    #[must_use]
+    pub fn goes_around(&self) -> bool {
+        matches!(self.kind, Kind::Zlib(_))
+    }
+
+    /// Compresses a stream with the level's own search, but for parts that are noise and stored as they are in it.
+    ///
+    /// They are in order and do not overlap. The rest is as in [`Encoder::encode`].
+    pub fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        match &mut self.kind {
+            Kind::Zlib(encoder) if !noise.is_empty() => encoder.encode_around(noise, src, dst),
+            _ => self.encode(src, dst),
+        }
     }
 
     /// Compresses the stream `src` into the start of `dst` with the level's own search, and returns the bytes written.

@@ -8,10 +8,15 @@
 //! Nothing quicker is taken on trust. Each stream is scouted, compressed in a quick way, and where that comes to
 //! another size than it did of the sample, the stream gets the level's own search.
 //!
+//! Where a stream is noise in parts, and the codec can store parts of a stream, that saves more than any quicker search.
+//! Every stream is then looked through for such parts, to the piece.
+//!
 //! What is found depends on the data alone, so chunks have the same bytes for every number of threads.
 
+use std::ops::Range;
+
 use crate::chunk::resize;
-use crate::codecs::{Codec, Encoder};
+use crate::codecs::{Codec, Encoder, NoiseFinder};
 use crate::error::Result;
 
 /// A sample is about such a part of what is decided by it; at most such a part, and of a block that is one stream; and
@@ -30,6 +35,13 @@ const MOST: usize = 256 * 1024;
 const LEAST: usize = 4 * 1024;
 /// Streams shorter than this are not looked at, in bytes.
 const SHORT: usize = 2 * 1024;
+/// A long block of one stream that is not telling in one place is looked at in so many, each so long in bytes; the shortest
+/// that is. With filters it has parts of many kinds.
+const PLACES: usize = 16;
+const PLACE: usize = 4 * 1024;
+const LONG: usize = 256 * 1024;
+/// A block's noise is worth going around if it is at least such a part of it, and the rest too.
+const NOISY: usize = 16;
 /// Sample of what scouting makes nothing of, in bytes.
 const NOISE: usize = 8 * 1024;
 /// Quicker searches may take more than the level's own by such a part of a block, and plain streams.
@@ -47,6 +59,8 @@ enum Choice {
     Plain,
     /// Compress it with this search.
     Rung(usize),
+    /// Compress it with the level's own search where it is not noise.
+    Around,
 }
 
 /// What was found of one stream of a block.
@@ -70,7 +84,9 @@ impl Finding {
         let whole = length as u64 * self.sample as u64;
         match self.choice {
             Choice::Plain => here + whole / CLOSE as u64 >= there,
-            Choice::Rung(_) => here <= there + whole / WORSE as u64 && here + whole / BETTER as u64 >= there,
+            Choice::Rung(_) | Choice::Around => {
+                here <= there + whole / WORSE as u64 && here + whole / BETTER as u64 >= there
+            }
         }
     }
 }
@@ -81,12 +97,16 @@ pub(super) struct Searches {
     own: Encoder,
     /// For what is plain, and for all where the quickest search of `own` would take long.
     scout: Encoder,
+    /// For codecs that can store parts of a stream.
+    noise: Option<NoiseFinder>,
     room: Vec<u8>,
 }
 
 impl Searches {
     pub(super) fn new(codec: Codec, clevel: u8) -> Result<Self> {
-        Ok(Self { own: Encoder::new(codec, clevel, None)?, scout: Encoder::scout()?, room: Vec::new() })
+        let own = Encoder::new(codec, clevel, None)?;
+        let noise = own.goes_around().then(NoiseFinder::new).transpose()?;
+        Ok(Self { own, scout: Encoder::scout()?, noise, room: Vec::new() })
     }
 
     pub(super) fn fits(&self, codec: Codec, clevel: u8) -> bool {
@@ -104,6 +124,10 @@ impl Searches {
         if finding.choice == Choice::Rung(last) || self.declines_noise() {
             return self.own.encode_at(last, src, dst);
         }
+        if finding.choice == Choice::Around {
+            let noise = self.noise.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
+            return self.own.encode_around(&noise, src, dst);
+        }
         let scouted = self.scout(finding.choice, src, dst);
         if !finding.is_alike(src.len(), scouted.unwrap_or(src.len())) {
             return self.own.encode(src, dst);
@@ -112,6 +136,7 @@ impl Searches {
             Choice::Plain => None,
             Choice::Rung(0) if self.quickest_scouts() => scouted,
             Choice::Rung(rung) => self.own.encode_at(rung, src, dst),
+            Choice::Around => self.own.encode(src, dst),
         }
     }
 
@@ -164,8 +189,8 @@ impl Searches {
         src.chunks(PIECE).map(|piece| length(piece).unwrap_or(piece.len())).sum()
     }
 
-    /// Find out how to compress the streams that samples were taken from; whether they tell which search will do.
-    fn find(&mut self, samples: &[&[u8]], tells: bool) -> Result<Box<[Finding]>> {
+    /// Find out how to compress the streams that samples were taken from, with searches from `quickest` on.
+    fn find(&mut self, samples: &[&[u8]], quickest: usize) -> Result<Box<[Finding]>> {
         let mut room = std::mem::take(&mut self.room);
         let longest = samples.iter().map(|sample| sample.len()).max().unwrap_or(0);
         resize(&mut room, longest)?;
@@ -177,8 +202,8 @@ impl Searches {
         let mut finding = |(n, &sample): (usize, &&[u8])| {
             let choice = if pays(n) {
                 let most = (sizes[n] + spare).min(sample.len());
-                let asked = tells && self.own.has_quicker(sizes[n], sample.len());
-                Choice::Rung(if asked { self.quickest(sample, most, &mut room) } else { last })
+                let asked = quickest < last && self.own.has_quicker(sizes[n], sample.len());
+                Choice::Rung(if asked { self.quickest(sample, most, quickest, &mut room) } else { last })
             } else {
                 Choice::Plain
             };
@@ -190,10 +215,10 @@ impl Searches {
         Ok(findings)
     }
 
-    /// The quickest search that leaves at most so many bytes of a sample, or the level's own.
-    fn quickest(&mut self, sample: &[u8], most: usize, room: &mut [u8]) -> usize {
+    /// The quickest search from `first` on that leaves at most so many bytes of a sample, or the level's own.
+    fn quickest(&mut self, sample: &[u8], most: usize, first: usize, room: &mut [u8]) -> usize {
         let last = self.own.rungs() - 1;
-        for rung in 0..last {
+        for rung in first..last {
             let length = self.own.encode_at(rung, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
             if length <= most {
                 return rung;
@@ -203,6 +228,30 @@ impl Searches {
             }
         }
         last
+    }
+
+    /// Find out how to compress long blocks that are one stream, such as this one, with the level's own search or one like
+    /// it.
+    fn find_by_places(&mut self, block: &[u8]) -> Result<Box<[Finding]>> {
+        let sample: Vec<u8> =
+            block.chunks(block.len() / PLACES).take(PLACES).flat_map(|part| middle(part, PLACE)).copied().collect();
+        let mut findings = self.find(&[&sample], self.own.kindred())?;
+        let mut room = std::mem::take(&mut self.room);
+        let dst = resize(&mut room, block.len())?;
+        // Pieces repeat less than all that lies between them.
+        for finding in findings.iter_mut().filter(|finding| !finding.is_plain()) {
+            finding.sample = block.len();
+            finding.scouted = self.scout(finding.choice, block, dst).unwrap_or(block.len());
+        }
+        self.room = room;
+        Ok(findings)
+    }
+
+    /// Whether a part of a block is noise that is worth going around.
+    fn has_noise(&mut self, block: &[u8]) -> bool {
+        let Some(finder) = &mut self.noise else { return false };
+        let length: usize = finder.find(block).iter().map(Range::len).sum();
+        (block.len() / NOISY..=block.len() - block.len() / NOISY).contains(&length)
     }
 
     /// What the level's own search makes of a sample, or 0 if that makes something of it and no other is of use. Where
@@ -243,8 +292,23 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
     if decided < FEW * LEAST || length < SHORT {
         return Ok(Box::default());
     }
+    let last = searches.own.rungs() - 1;
+    if nstreams == 1
+        && !tells
+        && searches.own.kindred() < last
+        && stream >= LONG
+        && decided >= LARGE_SHARE * PLACES * PLACE
+    {
+        return searches.find_by_places(block);
+    }
     let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
-    searches.find(&samples, tells)
+    let mut findings = searches.find(&samples, if tells { 0 } else { last })?;
+    if let [finding] = &mut *findings
+        && searches.has_noise(block)
+    {
+        finding.choice = Choice::Around;
+    }
+    Ok(findings)
 }
 
 #[cfg(test)]
@@ -316,6 +380,36 @@ mod tests {
                 assert!(length <= own + own / 100, "{codec:?} {clevel}: {length} for {own}");
             }
         }
+    }
+
+    #[test]
+    fn noise_in_a_stream_is_gone_around() {
+        let block: Vec<u8> = (0..32).flat_map(|n| if n % 3 == 0 { noise(8192, n) } else { lines(8192) }).collect();
+        let (mut room, mut own) = (vec![0; block.len()], vec![0; block.len()]);
+        for clevel in [1, 5, 9] {
+            let mut searches = Searches::new(Codec::Zlib, clevel).unwrap();
+            let findings = look(&mut searches, &block, 1, 16).unwrap();
+            assert_eq!(findings[0].choice, Choice::Around);
+            let length = searches.encode_as(&findings[0], &block, &mut room).unwrap();
+            let own = searches.encode(&block, &mut own).unwrap();
+            assert!(length <= own + own / 100, "level {clevel}: {length} for {own}");
+            assert!(room.windows(8192).any(|window| window == noise(8192, 3)));
+        }
+        for (plain, codec) in [(lines(1 << 18), Codec::Zlib), (noise(1 << 18, 1), Codec::Zlib), (block, Codec::Zstd)] {
+            let mut searches = Searches::new(codec, 5).unwrap();
+            assert_ne!(look(&mut searches, &plain, 1, 16).unwrap()[0].choice, Choice::Around);
+        }
+    }
+
+    #[test]
+    fn places_of_a_long_block_tell_which_of_the_strongest_searches_will_do() {
+        let mut searches = Searches::new(Codec::Zstd, 9).unwrap();
+        let (own, quicker) = (searches.own.rungs() - 1, searches.own.kindred());
+        // Nothing in bytes of four bits is worth a long search, and much is in runs.
+        let nibbles: Vec<u8> = noise(1 << 20, 2).iter().map(|byte| byte & 15).collect();
+        assert_eq!(look(&mut searches, &nibbles, 1, 4).unwrap()[0].choice, Choice::Rung(quicker));
+        let runs: Vec<u8> = noise(1 << 16, 2).iter().flat_map(|byte| [byte & 3; 80]).take(1 << 20).collect();
+        assert_eq!(look(&mut searches, &runs, 1, 4).unwrap()[0].choice, Choice::Rung(own));
     }
 
     #[test]
