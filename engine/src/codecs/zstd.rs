@@ -95,7 +95,8 @@ impl Encoder {
         if self.set != Some(rung) {
             self.set = None;
             let search = &self.ladder[rung];
-            self.context.reset(ResetDirective::Parameters).ok()?;
+            // The session too, because one that found no room is not over.
+            self.context.reset(ResetDirective::SessionAndParameters).ok()?;
             for change in [CParameter::CompressionLevel(search.level)].iter().chain(search.changes) {
                 self.context.set_parameter(*change).ok()?;
             }
@@ -166,6 +167,23 @@ mod tests {
             Some(length)
         };
         (0..LADDERS[usize::from(clevel)].len()).map(&mut round_trip).collect()
+    }
+
+    #[test]
+    fn every_search_follows_on_one_that_found_no_room() {
+        let (ramp, noise): (Vec<u8>, _) = ((0..=250).cycle().take(8192).collect(), noise(8192));
+        for clevel in 1..=9 {
+            let mut encoder = Encoder::new(clevel, None).unwrap();
+            let mut coded = vec![0; 8000];
+            for (one, other) in (0..encoder.rungs()).flat_map(|one| (0..encoder.rungs()).map(move |other| (one, other)))
+            {
+                assert_eq!(encoder.encode(one, &noise, &mut coded), None);
+                assert!(
+                    encoder.encode(other, &ramp, &mut coded).unwrap() < 400,
+                    "clevel {clevel}, {other} after {one}"
+                );
+            }
+        }
     }
 
     #[test]
