@@ -1,6 +1,6 @@
 //! One worker's encoder.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::dict::Shared;
 use super::{Codec, PreparedDict, blosclz, lz4, zlib, zstd};
@@ -103,8 +103,8 @@ impl Encoder {
     #[must_use]
     pub fn has_quicker(&self, length: usize, full: usize) -> bool {
         match self.kind {
-            // The first level of zlib is made for data that repeats itself.
-            Kind::Zlib(_) if self.clevel == 1 => 4 * length > 3 * full,
+            // The first level of zlib is made for data that repeats itself: on all but noise it is the quicker one.
+            Kind::Zlib(_) if self.clevel == 1 => 16 * length > 15 * full,
             // Long repetitions are what zlib-rs is quick at, and libdeflate leaves more of them.
             Kind::Zlib(_) => 8 * length > full,
             _ => self.rungs() > 1,
@@ -127,12 +127,13 @@ impl Encoder {
         self.codec == Codec::Zlib
     }
 
-    /// The quickest of the searches that differ so little that a few pieces of a long stream tell which will do.
+    /// The searches for streams of a MiB and more that differ so little that some places of one tell which will do. The
+    /// last comes to the size of the level's own there, and is that if there are no such searches.
     #[must_use]
-    pub fn kindred(&self) -> usize {
+    pub fn kindred(&self) -> RangeInclusive<usize> {
         match &self.kind {
             Kind::Zstd(encoder) => encoder.kindred(),
-            _ => self.rungs() - 1,
+            _ => self.rungs() - 1..=self.rungs() - 1,
         }
     }
 

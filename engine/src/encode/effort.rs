@@ -13,7 +13,7 @@
 //!
 //! What is found depends on the data alone, so chunks have the same bytes for every number of threads.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use crate::chunk::resize;
 use crate::codecs::{Codec, Encoder, NoiseFinder};
@@ -39,9 +39,11 @@ const SHORT: usize = 2 * 1024;
 /// that is. With filters it has parts of many kinds.
 const PLACES: usize = 16;
 const PLACE: usize = 4 * 1024;
-const LONG: usize = 256 * 1024;
+const LONG: usize = 1_000_000;
 /// A block's noise is worth going around if it is at least such a part of it, and the rest too.
 const NOISY: usize = 16;
+/// Deflate refers to what is as near as this, in bytes.
+const NEAR: usize = 32 * 1024;
 /// Sample of what scouting makes nothing of, in bytes.
 const NOISE: usize = 8 * 1024;
 /// Quicker searches may take more than the level's own by such a part of a block, and plain streams.
@@ -189,21 +191,22 @@ impl Searches {
         src.chunks(PIECE).map(|piece| length(piece).unwrap_or(piece.len())).sum()
     }
 
-    /// Find out how to compress the streams that samples were taken from, with searches from `quickest` on.
-    fn find(&mut self, samples: &[&[u8]], quickest: usize) -> Result<Box<[Finding]>> {
+    /// Find out how to compress the streams that samples were taken from: with the last of `rungs`, or a quicker one that
+    /// comes to its size.
+    fn find(&mut self, samples: &[&[u8]], rungs: RangeInclusive<usize>) -> Result<Box<[Finding]>> {
         let mut room = std::mem::take(&mut self.room);
         let longest = samples.iter().map(|sample| sample.len()).max().unwrap_or(0);
         resize(&mut room, longest)?;
-        let last = self.own.rungs() - 1;
-        let sizes: Vec<usize> = samples.iter().map(|sample| self.own_size(sample, &mut room)).collect();
+        let (first, last) = rungs.into_inner();
+        let sizes: Vec<usize> = samples.iter().map(|sample| self.own_size(sample, last, &mut room)).collect();
         let pays = |n: usize| sizes[n] + samples[n].len() / CLOSE < samples[n].len();
         let paying = (0..samples.len()).filter(|&n| pays(n)).count().max(1);
         let spare = sizes.iter().sum::<usize>() / CLOSE / paying;
         let mut finding = |(n, &sample): (usize, &&[u8])| {
             let choice = if pays(n) {
                 let most = (sizes[n] + spare).min(sample.len());
-                let asked = quickest < last && self.own.has_quicker(sizes[n], sample.len());
-                Choice::Rung(if asked { self.quickest(sample, most, quickest, &mut room) } else { last })
+                let asked = first < last && self.own.has_quicker(sizes[n], sample.len());
+                Choice::Rung(if asked { self.quickest(sample, most, first..last, &mut room) } else { last })
             } else {
                 Choice::Plain
             };
@@ -215,10 +218,10 @@ impl Searches {
         Ok(findings)
     }
 
-    /// The quickest search from `first` on that leaves at most so many bytes of a sample, or the level's own.
-    fn quickest(&mut self, sample: &[u8], most: usize, first: usize, room: &mut [u8]) -> usize {
-        let last = self.own.rungs() - 1;
-        for rung in first..last {
+    /// The quickest of `rungs` that leaves at most so many bytes of a sample, or the one behind them.
+    fn quickest(&mut self, sample: &[u8], most: usize, rungs: Range<usize>, room: &mut [u8]) -> usize {
+        let last = rungs.end;
+        for rung in rungs {
             let length = self.own.encode_at(rung, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
             if length <= most {
                 return rung;
@@ -230,8 +233,8 @@ impl Searches {
         last
     }
 
-    /// Find out how to compress long blocks that are one stream, such as this one, with the level's own search or one like
-    /// it.
+    /// Find out how to compress long blocks that are one stream, such as this one, with searches like
+    /// the level's own.
     fn find_by_places(&mut self, block: &[u8]) -> Result<Box<[Finding]>> {
         let sample: Vec<u8> =
             block.chunks(block.len() / PLACES).take(PLACES).flat_map(|part| middle(part, PLACE)).copied().collect();
@@ -247,16 +250,27 @@ impl Searches {
         Ok(findings)
     }
 
-    /// Whether a part of a block is noise that is worth going around.
-    fn has_noise(&mut self, block: &[u8]) -> bool {
-        let Some(finder) = &mut self.noise else { return false };
-        let length: usize = finder.find(block).iter().map(Range::len).sum();
-        (block.len() / NOISY..=block.len() - block.len() / NOISY).contains(&length)
+    /// Whether a part of a block is noise that is worth going around. The rest must not repeat what stands on its other
+    /// side, so there both ways are tried.
+    fn has_noise(&mut self, block: &[u8]) -> Result<bool> {
+        let Some(finder) = &mut self.noise else { return Ok(false) };
+        let noise = finder.find(block);
+        let length: usize = noise.iter().map(Range::len).sum();
+        if !(block.len() / NOISY..=block.len() - block.len() / NOISY).contains(&length) {
+            return Ok(false);
+        }
+        let edge = noise[noise.len() / 2].end;
+        let place = &block[edge.saturating_sub(NEAR)..block.len().min(edge + NEAR)];
+        let noise = finder.find(place);
+        let room = resize(&mut self.room, 2 * place.len())?;
+        let around = self.own.encode_around(&noise, place, room);
+        let own = self.own.encode(place, room);
+        Ok(around.zip(own).is_some_and(|(around, own)| around <= own + own / 100))
     }
 
-    /// What the level's own search makes of a sample, or 0 if that makes something of it and no other is of use. Where
+    /// What the search `own` makes of a sample, or 0 if that makes something of it and no other is of use. Where
     /// scouting finds nothing at all a part has to do, for nothing takes as long as to search in vain.
-    fn own_size(&mut self, sample: &[u8], room: &mut [u8]) -> usize {
+    fn own_size(&mut self, sample: &[u8], own: usize, room: &mut [u8]) -> usize {
         let room = &mut room[..sample.len()];
         let pays = |length: Option<usize>, of: &[u8]| length.is_some_and(|length| length + of.len() / CLOSE < of.len());
         let scouted = self.scout.encode(sample, room);
@@ -267,7 +281,7 @@ impl Searches {
             }
         }
         if self.own.has_quicker(scouted.unwrap_or(sample.len()), sample.len()) {
-            self.own.encode(sample, room).unwrap_or(sample.len())
+            self.own.encode_at(own, sample, room).unwrap_or(sample.len())
         } else {
             0
         }
@@ -295,16 +309,16 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
     let last = searches.own.rungs() - 1;
     if nstreams == 1
         && !tells
-        && searches.own.kindred() < last
+        && searches.own.kindred().count() > 1
         && stream >= LONG
         && decided >= LARGE_SHARE * PLACES * PLACE
     {
         return searches.find_by_places(block);
     }
     let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
-    let mut findings = searches.find(&samples, if tells { 0 } else { last })?;
+    let mut findings = searches.find(&samples, if tells { 0 } else { last }..=last)?;
     if let [finding] = &mut *findings
-        && searches.has_noise(block)
+        && searches.has_noise(block)?
     {
         finding.choice = Choice::Around;
     }
@@ -384,7 +398,10 @@ mod tests {
 
     #[test]
     fn noise_in_a_stream_is_gone_around() {
-        let block: Vec<u8> = (0..32).flat_map(|n| if n % 3 == 0 { noise(8192, n) } else { lines(8192) }).collect();
+        let nibbles = |n| noise(8192, n).iter().map(|byte| byte & 15).collect();
+        let parts = |n| if n % 3 == 0 { noise(8192, n) } else { nibbles(n) };
+        let block: Vec<u8> = (0..32).flat_map(parts).collect();
+        let repeated: Vec<u8> = (0..32).flat_map(|n| if n % 2 == 0 { noise(8192, n) } else { lines(8192) }).collect();
         let (mut room, mut own) = (vec![0; block.len()], vec![0; block.len()]);
         for clevel in [1, 5, 9] {
             let mut searches = Searches::new(Codec::Zlib, clevel).unwrap();
@@ -395,21 +412,24 @@ mod tests {
             assert!(length <= own + own / 100, "level {clevel}: {length} for {own}");
             assert!(room.windows(8192).any(|window| window == noise(8192, 3)));
         }
-        for (plain, codec) in [(lines(1 << 18), Codec::Zlib), (noise(1 << 18, 1), Codec::Zlib), (block, Codec::Zstd)] {
+        let all_noise = noise(1 << 18, 1);
+        for (other, codec) in
+            [(&lines(1 << 18), Codec::Zlib), (&all_noise, Codec::Zlib), (&repeated, Codec::Zlib), (&block, Codec::Zstd)]
+        {
             let mut searches = Searches::new(codec, 5).unwrap();
-            assert_ne!(look(&mut searches, &plain, 1, 16).unwrap()[0].choice, Choice::Around);
+            assert_ne!(look(&mut searches, other, 1, 16).unwrap()[0].choice, Choice::Around);
         }
     }
 
     #[test]
     fn places_of_a_long_block_tell_which_of_the_strongest_searches_will_do() {
         let mut searches = Searches::new(Codec::Zstd, 9).unwrap();
-        let (own, quicker) = (searches.own.rungs() - 1, searches.own.kindred());
+        let (quicker, stronger) = searches.own.kindred().into_inner();
         // Nothing in bytes of four bits is worth a long search, and much is in runs.
         let nibbles: Vec<u8> = noise(1 << 20, 2).iter().map(|byte| byte & 15).collect();
         assert_eq!(look(&mut searches, &nibbles, 1, 4).unwrap()[0].choice, Choice::Rung(quicker));
         let runs: Vec<u8> = noise(1 << 16, 2).iter().flat_map(|byte| [byte & 3; 80]).take(1 << 20).collect();
-        assert_eq!(look(&mut searches, &runs, 1, 4).unwrap()[0].choice, Choice::Rung(own));
+        assert_eq!(look(&mut searches, &runs, 1, 4).unwrap()[0].choice, Choice::Rung(stronger));
     }
 
     #[test]
