@@ -27,8 +27,6 @@ from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.file import remove_file
 from superchunk.storage.folder import INDEX_NAME, belongs, find_name, is_folder, joined, remove_frame_folder
 from superchunk.storage.frames import FrameStore
-from superchunk.storage.legacy import open_legacy
-from superchunk.storage.memory import MemoryStore
 from superchunk.storage.sidecar import environment_locking
 
 if TYPE_CHECKING:
@@ -48,6 +46,7 @@ __all__ = [
     "is_array",
     "mode_of",
     "open_handle",
+    "pack_layers",
     "publishing",
     "remove_urlpath",
     "reset_handle",
@@ -103,6 +102,24 @@ def check_storage(storage: Storage) -> Storage:
         msg = "mode 'r': cannot open for reading, because you did not specify a urlpath"
         raise ValueError(msg)
     return storage
+
+
+def pack_layers(storage: Storage) -> dict[str, bytes]:
+    """Return the fixed metalayers that `storage` asks for, as a header takes them.
+
+    Raises
+    ------
+    MetalayerValueError
+        There are over 16, or a name is too long.
+    TypeError
+        A value cannot be packed.
+
+    """
+    if not storage.meta:
+        return {}
+    from superchunk.meta import pack_meta  # noqa: PLC0415  (brings msgpack, which containers without do not need)
+
+    return pack_meta(storage.meta)
 
 
 def mode_of(place: Storage) -> str:
@@ -192,6 +209,8 @@ def open_handle(
         how["snapshot"] = True  # what is kept in memory goes with the state that was found
     store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
     if mmap_mode == "c":
+        from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (few handles keep changes in memory)
+
         store = MemoryStore.over(store)
     return Handle(
         store,
@@ -249,6 +268,8 @@ def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOpt
     try:
         return FrameStore.open(path, offset=offset, writable=writable, **how)
     except FormatError:
+        from superchunk.storage.legacy import open_legacy  # noqa: PLC0415  (few files are that old)
+
         legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
         if legacy is None:
             raise
@@ -283,6 +304,8 @@ def create_handle(
     path = local_path(storage.urlpath)
     store: ChunkStore
     if path is None:
+        from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (files need none)
+
         store = MemoryStore(settings, chunksize, meta)
     else:
         if exists(path):

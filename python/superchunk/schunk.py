@@ -34,13 +34,13 @@ from superchunk._opening import (
     is_array,
     mode_of,
     open_handle,
+    pack_layers,
     publishing,
 )
 from superchunk._shaped import read_shaped
 from superchunk._user import hooks_for
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
 from superchunk.exceptions import ArgumentError
-from superchunk.meta import pack_meta
 from superchunk.params import (
     DParams,
     Storage,
@@ -167,7 +167,7 @@ class SChunk(FactCalls):
     ) -> None:
         """Make a new container with `values` as metadata; its file gets its name with the first content."""
         step = _chunksize(chunksize, view, compress.typesize)
-        layers = pack_meta(place.meta)
+        layers = pack_layers(place)
         check_usable(compress, decompress)
         encoder = Encoder(compress, weakref.ref(self), layers)
         encoder.check()
@@ -222,7 +222,7 @@ class SChunk(FactCalls):
         )
         store = handle.opened()
         try:
-            _check_opened(store, path, pack_meta(place.meta))
+            _check_opened(store, path, pack_layers(place))
             self._attach_opened(handle, cparams, dparams)
         except BaseException:
             handle.close()

@@ -14,19 +14,16 @@ Source: docs/format/b2nd.md, "Geometry".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from superchunk import _engine
 from superchunk.arrays.selection import Cross, Points
 from superchunk.exceptions import ArgumentError
+from superchunk.frame.b2nd import ArrayLayout
 from superchunk.frame.dtypes import parse_dtype
-
-if TYPE_CHECKING:
-    from superchunk.frame.b2nd import ArrayLayout
 
 __all__ = ["Form", "strides_of", "view_form"]
 
@@ -216,10 +213,10 @@ def view_form(base: Form, axes: tuple[int | None, ...]) -> Form:
         order.insert(after[0] if after else len(order), axis)
     seen = -1
     shown = tuple(-1 if axis in hidden else (seen := seen + 1) for axis in order)
-    physical = replace(
-        layout,
+    physical = ArrayLayout(
         shape=tuple(1 if axis is None else layout.shape[axis] for axis in order),
         chunks=tuple(1 if axis is None else layout.chunks[axis] for axis in order),
         blocks=tuple(1 if axis is None else layout.blocks[axis] for axis in order),
+        dtype_text=layout.dtype_text,
     )
     return Form(base.raw, physical, base.itemsize, shown if hidden else None, layout.blocks)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from superchunk._encoding import cparams_of, settings_of
-from superchunk._opening import check_storage, create_handle, exists, mode_of, publishing
+from superchunk._opening import check_storage, create_handle, exists, mode_of, pack_layers, publishing
 from superchunk._user import check_available
 from superchunk._writing import with_typesize
 from superchunk.arrays.partition import choose_partition
@@ -31,7 +31,6 @@ from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.frame.dtypes import dtype_text
 from superchunk.frame.index import MAX_CHUNKS
 from superchunk.frame.metalayers import MAX_METALAYERS
-from superchunk.meta import pack_meta
 from superchunk.params import (
     MAX_DIM,
     CParams,
@@ -284,7 +283,7 @@ def _layers_of(layout: ArrayLayout, place: Storage, layers: Mapping[str, bytes] 
     if layers is not None and place.meta is not None:
         msg = "meta: a copy has the metalayers of its original"
         raise ValueError(msg)
-    others = pack_meta(place.meta) if layers is None else layers
+    others = pack_layers(place) if layers is None else layers
     for name in LAYERS:
         if layers is None and name in others:
             msg = f"meta[{name!r}]: expected another name, this one is the array's own"

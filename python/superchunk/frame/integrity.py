@@ -16,8 +16,7 @@ Source: docs/format/integrity.md.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from superchunk import _engine
 
@@ -72,8 +71,7 @@ def record_len(header_len: int) -> int:
     return _HEAD.size + header_len + _HASH.size
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRecord:
+class CommitRecord(NamedTuple):
     """One commit, as it described itself."""
 
     header: bytes

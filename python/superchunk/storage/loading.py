@@ -15,9 +15,8 @@ docs/format/integrity.md, "Frame fingerprint".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError, TruncatedError
@@ -43,8 +42,7 @@ _KEEP_INDEX = 32 * 1024
 _CHECK_AT_ONCE = 2**20
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """What a frame says about itself, before any chunk is looked at."""
 
     header: FrameHeader
@@ -55,7 +53,7 @@ class Loaded:
     trailer: Trailer
     trailer_len: int
     """Bytes of the trailer."""
-    index: Index
+    index: Index  # type: ignore[assignment]  # in place of tuple's, which nobody asks for
     index_len: int
     """Bytes of the index chunk, 0 without one."""
     raw_trailer: bytes
@@ -169,8 +167,7 @@ def parse_frame(
         record=record,
         probe=probe,
     )
-    loaded.sealed = _judged(loaded)
-    return loaded
+    return loaded._replace(sealed=_judged(loaded))
 
 
 def _judged(loaded: Loaded) -> bool | None:
