@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import superchunk
+import superchunk.storage.sparse  # before forking, and not in each child
 from superchunk import NDArray
 from superchunk.exceptions import SuperchunkError
 

@@ -25,6 +25,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import superchunk
+import superchunk.meta
+import superchunk.storage.sparse  # before forking, and not in each child
 from superchunk import SChunk
 
 if TYPE_CHECKING:
