@@ -92,7 +92,7 @@ class ChunkReads:
     _meta: Meta | None
     _vlmeta: VlMeta | None
 
-    def _attach(self, handle: Handle, cparams: CParams | None, dparams: DParams) -> None:
+    def _attach(self, handle: Handle, cparams: CParams | Encoder | None, dparams: DParams) -> None:
         """Take the store of `handle`, how to compress (None: as it records), and how to decompress."""
         self._handle = handle
         self._user = weakref.ref(self)  # type: ignore[arg-type]  # SChunk is the only subclass made
@@ -101,8 +101,8 @@ class ChunkReads:
             self._typesize = settings.typesize
             self._coder = (settings, default_nthreads())
         else:
-            self._typesize = cparams.typesize
-            self._coder = Encoder(cparams, self._user)
+            self._coder = encoder = cparams if isinstance(cparams, Encoder) else Encoder(cparams, self._user)
+            self._typesize = encoder.cparams.typesize
         self._dparams = dparams
         self._nthreads = dparams.nthreads
         self._postfilter = None

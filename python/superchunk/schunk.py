@@ -171,11 +171,13 @@ class SChunk(FactCalls):
         check_usable(compress, decompress)
         encoder = Encoder(compress, weakref.ref(self), layers)
         encoder.check()
-        if view is not None:
-            compress = replace(compress, blocksize=encoder.blocksize_for(view))
+        blocksize = compress.blocksize if view is None else encoder.blocksize_for(view)
+        chosen: CParams | Encoder = encoder
+        if blocksize != compress.blocksize:
+            compress = chosen = replace(compress, blocksize=blocksize)
         filled = bool(values) or (view is not None and view.nbytes > 0)
         handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
-        self._attach(handle, compress, decompress)
+        self._attach(handle, chosen, decompress)
         if filled:
             with publishing(handle), handle.opened().batch():
                 if view is not None and view.nbytes:
