@@ -182,7 +182,8 @@ class SChunk(FactCalls):
             with publishing(handle), handle.opened().batch():
                 if view is not None and view.nbytes:
                     append_bytes(handle.opened(), self._encoder, view)
-                self.vlmeta.update(values)
+                if values:
+                    self.vlmeta.update(values)
 
     @classmethod
     def _of_data(  # the packed arrays' way in
