@@ -298,8 +298,11 @@ def create_handle(
     meta: Mapping[str, bytes],
     *,
     publish: bool,
+    there: bool | None = None,
 ) -> Handle:
     """Return a handle on a new container; without `publish` its file has no name yet.
+
+    Whether something is `there`, at the path, is not looked for again by who knows it.
 
     Raises
     ------
@@ -316,7 +319,7 @@ def create_handle(
 
         store = MemoryStore(settings, chunksize, meta)
     else:
-        if exists(path):
+        if exists(path) if there is None else there:
             _make_way(path)
         store = FrameStore.create(
             path,

@@ -153,7 +153,7 @@ class SChunk(FactCalls):
         if mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
             msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
             raise ArgumentError(msg)
-        self._make(place, chunksize, view, as_cparams(cparams, itemsize), decompress, {})
+        self._make(place, chunksize, view, as_cparams(cparams, itemsize), decompress, {}, there=found)
         self._handle.deserialize = wanted
 
     def _make(
@@ -164,6 +164,8 @@ class SChunk(FactCalls):
         compress: CParams,
         decompress: DParams,
         values: Mapping[str, object],
+        *,
+        there: bool | None = None,
     ) -> None:
         """Make a new container with `values` as metadata; its file gets its name with the first content."""
         step = _chunksize(chunksize, view, compress.typesize)
@@ -176,7 +178,8 @@ class SChunk(FactCalls):
         if blocksize != compress.blocksize:
             compress = chosen = replace(compress, blocksize=blocksize)
         filled = bool(values) or (view is not None and view.nbytes > 0)
-        handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
+        settings = settings_of(compress, decompress.nthreads)
+        handle = create_handle(place, settings, step, layers, publish=not filled, there=there)
         self._attach(handle, chosen, decompress)
         if filled:
             with publishing(handle), handle.opened().batch():
