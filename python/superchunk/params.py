@@ -164,16 +164,19 @@ ncores: Final = _count_cores()
 """The CPUs this process may use."""
 
 
-def nthreads_for(cores: int) -> int:
+def nthreads_for(cores: int, asked: str = "") -> int:
     """Return the default number of threads on a machine of `cores` CPUs.
 
-    At most 64, less one eighth where there are more than 16.
+    What the environment variable ``BLOSC_NTHREADS`` says, `asked`, if that is a number of threads. Otherwise one for
+    each CPU, at most 64, less one eighth where there are more than 16.
     """
+    if asked.isdecimal() and 1 <= int(asked) <= MAX_NTHREADS:
+        return int(asked)
     usable = min(cores, _MOST_DEFAULT_THREADS)
     return usable - usable // 8 if usable > _LARGE_MACHINE else usable
 
 
-_default_nthreads = nthreads_for(ncores)
+_default_nthreads = nthreads_for(ncores, os.environ.get("BLOSC_NTHREADS", ""))
 
 
 def default_nthreads() -> int:

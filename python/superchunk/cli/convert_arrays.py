@@ -25,7 +25,7 @@ import numpy as np
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import Failure, describe
+from superchunk.cli.errors import Failure, describe, making
 from superchunk.cli.files import STANDARD, writing_aside
 from superchunk.cli.formats.base import FOREIGN
 from superchunk.cli.formats.boxes import aligned_boxes, sequential_boxes
@@ -71,7 +71,8 @@ def convert_array(job: Job) -> dict[str, Any]:
         plan = _plan(job, source)
         with _aside(job) as aside:
             try:
-                facts = _write(job, source, plan, aside)
+                with making(job.target.name):
+                    facts = _write(job, source, plan, aside)
             except FOREIGN as error:
                 raise _about(job.target.name, error) from error
     facts["target_bytes"] = _stored(Path(job.target.path))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from superchunk.cli.formats.base import Box
 
-__all__ = ["BUDGET", "aligned_boxes", "box_shape", "runs", "sequential_boxes"]
+__all__ = ["BUDGET", "aligned_boxes", "box_shape", "boxes_between", "runs", "sequential_boxes"]
 
 BUDGET: Final = 2**25
 """Bytes that a box may have. A single chunk of the target is a box whatever its size."""
@@ -84,21 +84,55 @@ def sequential_boxes(
     [((0, 1), (0, 2), (0, 4)), ((0, 1), (2, 3), (0, 4)), ((1, 2), (0, 2), (0, 4)), ((1, 2), (2, 3), (0, 4))]
 
     """
-    step = [1] * len(shape)
-    for axis in reversed(range(len(shape))):
-        row = math.prod(step) * itemsize
-        if row * shape[axis] <= budget:
-            step[axis] = max(shape[axis], 1)
-            continue
-        rows = max(budget // max(row, 1), 1)
-        part = 1 if source is None else max(source[axis], 1)
-        if rows >= part:
-            rows -= rows % part
-        elif row * part <= _SLACK * budget:
-            rows = part
-        step[axis] = min(rows, shape[axis])
-        break
-    yield from _tiles(shape, tuple(step))
+    yield from _tiles(shape, _sequential_step(shape, itemsize, source, budget))
+
+
+def boxes_between(
+    shape: tuple[int, ...],
+    itemsize: int,
+    first: int,
+    stop: int,
+    source: tuple[int, ...] | None = None,
+    budget: int = BUDGET,
+) -> Iterator[Box]:
+    """Yield boxes with the items `first` to below `stop` of an array in C order, runs of items one after the other.
+
+    They end where those of `sequential_boxes` do, so that no chunk is decoded for two of them if that can be helped.
+
+    Examples
+    --------
+    >>> [tuple((s.start, s.stop) for s in box) for box in boxes_between((3, 4), 1, 3, 9)]
+    [((0, 1), (3, 4)), ((1, 2), (0, 4)), ((2, 3), (0, 1))]
+
+    """
+    step = _sequential_step(shape, itemsize, source, budget)
+    axis = max((n for n, (part, extent) in enumerate(zip(step, shape, strict=True)) if part < extent), default=0)
+    row, span = math.prod(shape[axis:]), math.prod(step[axis:])
+    while first < stop:
+        behind = first % row
+        end = min(stop, first - behind + min(row, (behind // span + 1) * span))
+        yield from _runs_as_boxes(shape, first, end)
+        first = end
+
+
+def _runs_as_boxes(shape: tuple[int, ...], first: int, stop: int) -> Iterator[Box]:
+    """Yield boxes with items `first` to below `stop`, as few as there are: rows that are cut, and what lies between."""
+    if first >= stop:
+        return
+    if not shape:
+        yield ()
+        return
+    whole = tuple(slice(0, extent) for extent in shape[1:])
+    inner = math.prod(shape[1:])
+    (row, before), (end, behind) = divmod(first, inner), divmod(stop, inner)
+    if before:
+        cut = behind if row == end else inner
+        yield from ((slice(row, row + 1), *box) for box in _runs_as_boxes(shape[1:], before, cut))
+        row += 1
+    if row < end:
+        yield (slice(row, end), *whole)
+    if behind and row <= end:
+        yield from ((slice(end, end + 1), *box) for box in _runs_as_boxes(shape[1:], 0, behind))
 
 
 def runs(shape: tuple[int, ...], box: Box) -> Iterator[tuple[int, int]]:
@@ -127,6 +161,27 @@ def runs(shape: tuple[int, ...], box: Box) -> Iterator[tuple[int, int]]:
 def box_shape(box: Box) -> tuple[int, ...]:
     """Return the items of a box along each dimension."""
     return tuple(part.stop - part.start for part in box)
+
+
+def _sequential_step(
+    shape: tuple[int, ...], itemsize: int, source: tuple[int, ...] | None, budget: int
+) -> tuple[int, ...]:
+    """Return the items along each dimension of a box that is a run: 1, some, and then whole sides."""
+    step = [1] * len(shape)
+    for axis in reversed(range(len(shape))):
+        row = math.prod(step) * itemsize
+        if row * shape[axis] <= budget:
+            step[axis] = max(shape[axis], 1)
+            continue
+        rows = max(budget // max(row, 1), 1)
+        part = 1 if source is None else max(source[axis], 1)
+        if rows >= part:
+            rows -= rows % part
+        elif row * part <= _SLACK * budget:
+            rows = part
+        step[axis] = min(rows, shape[axis])
+        break
+    return tuple(step)
 
 
 def _nbytes(step: list[int], shape: tuple[int, ...], itemsize: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import warnings
 from dataclasses import dataclass
@@ -83,7 +84,15 @@ class ZarrTarget(Target):
             self.array.attrs.update(self.attributes)
 
     def close(self) -> None:
-        """Do nothing: no file stays open."""
+        """Wait for what is still being written: after an error the package goes on with the other chunks."""
+        sync = require("zarr.core.sync", "zarr", "Zarr")
+        sync.sync(_others_end())
+
+
+async def _others_end() -> None:
+    """Wait until nothing else runs in this loop, however it ends."""
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others)
 
 
 def open_source(place: str) -> ZarrSource:
