@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import superchunk
-import superchunk.storage.sparse  # before forking, and not in each child
+import superchunk._frames  # these before forking, and not in each child
+import superchunk.storage.sparse
 from superchunk import NDArray
 from superchunk.exceptions import SuperchunkError
 
