@@ -241,6 +241,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "a part is a range")]
     fn streams_around_noise_come_back_wherever_it_stands() {
         let src = noise_and_words(200_000);
         let end = src.len();
