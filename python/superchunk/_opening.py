@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
@@ -54,7 +54,7 @@ __all__ = [
 
 _MAGIC_AT: Final = 2
 _MAGIC: Final = b"b2frame\0"
-_ARRAY_LAYERS: Final = ("b2nd", "caterva")
+_ARRAY_LAYERS: Final = frozenset(("b2nd", "caterva"))
 
 
 def check_deserialize(deserialize: object) -> Deserialize:
@@ -151,7 +151,7 @@ def exists(path: str) -> bool:
 def is_array(store: ChunkStore) -> bool:
     """Return whether the frame holds an n-dimensional array."""
     meta = store.meta
-    return bool(meta) and any(name in meta for name in _ARRAY_LAYERS)
+    return bool(meta) and not _ARRAY_LAYERS.isdisjoint(meta)
 
 
 def open_handle(
@@ -194,20 +194,20 @@ def open_handle(
     if offset < 0:
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
-    contiguous = not _is_folder(path)
-    if not contiguous and mmap_mode is not None:
-        msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
-        raise ArgumentError(msg)
-    if not contiguous and offset:
-        msg = f"offset: expected 0 for {path}, a directory, got {offset}"
-        raise ArgumentError(msg)
+    if (mmap_mode is not None or offset) and _is_folder(path):
+        _refuse_folder(path, mmap_mode, offset)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
     if effective != "r" and (how.get("snapshot") or how.get("recover")):
         msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
         raise ArgumentError(msg)
     if mmap_mode == "c":
         how["snapshot"] = True  # what is kept in memory goes with the state that was found
-    store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
+    try:
+        store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
+    except FileNotFoundError:
+        _place(path)  # says so better
+        raise
+    contiguous = not (isinstance(store, FrameStore) and store.sparse)
     if mmap_mode == "c":
         from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (few handles keep changes in memory)
 
@@ -227,6 +227,14 @@ def open_handle(
         snapshot=bool(how.get("snapshot")),
         recover=bool(how.get("recover")),
     )
+
+
+def _refuse_folder(path: str, mmap_mode: str | None, offset: int) -> NoReturn:
+    if mmap_mode is not None:
+        msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
+        raise ArgumentError(msg)
+    msg = f"offset: expected 0 for {path}, a directory, got {offset}"
+    raise ArgumentError(msg)
 
 
 def _is_folder(path: str) -> bool:
@@ -290,8 +298,11 @@ def create_handle(
     meta: Mapping[str, bytes],
     *,
     publish: bool,
+    there: bool | None = None,
 ) -> Handle:
     """Return a handle on a new container; without `publish` its file has no name yet.
+
+    Whether something is `there`, at the path, is not looked for again by who knows it.
 
     Raises
     ------
@@ -308,7 +319,7 @@ def create_handle(
 
         store = MemoryStore(settings, chunksize, meta)
     else:
-        if exists(path):
+        if exists(path) if there is None else there:
             _make_way(path)
         store = FrameStore.create(
             path,

@@ -14,6 +14,7 @@ Source: docs/format/b2nd.md, "Geometry".
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -25,7 +26,10 @@ from superchunk.exceptions import ArgumentError
 from superchunk.frame.b2nd import ArrayLayout
 from superchunk.frame.dtypes import parse_dtype
 
-__all__ = ["Form", "strides_of", "view_form"]
+__all__ = ["Form", "form_of", "strides_of", "view_form"]
+
+_SHORT = 1024
+"""Most bytes of a layer whose form is kept."""
 
 
 def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -165,6 +169,38 @@ class Form:
     def buffer_of(self, items: np.ndarray[Any, Any]) -> Any:  # noqa: ANN401  (a buffer)
         """Return the bytes of a C-contiguous array of the dtype for the engine."""
         return items if self.direct and items.ndim else items.reshape(-1).view(np.uint8)
+
+
+def form_of(raw: bytes, typesize: int) -> Form:
+    """Return the form of an array, those of short layers kept for other arrays of the same layer.
+
+    Parameters
+    ----------
+    raw
+        The content of the metalayer.
+    typesize
+        Bytes of an item, as the frame's header says.
+
+    Raises
+    ------
+    FormatError
+        The layer is damaged, or cannot be true of items of that size.
+
+    """
+    if len(raw) > _SHORT:
+        return _form_of(raw, typesize)
+    form = _kept_form_of(raw, typesize)
+    # The names of fields can be changed, and then must not change for others.
+    return form if form.dtype.names is None else Form(raw, form.layout, typesize)
+
+
+def _form_of(raw: bytes, typesize: int) -> Form:
+    layout = ArrayLayout.from_bytes(raw)
+    layout.check(typesize=typesize, chunksize=0, nchunks=layout.nchunks)
+    return Form(raw, layout, typesize)
+
+
+_kept_form_of = lru_cache(maxsize=64)(_form_of)
 
 
 def _places(layout: ArrayLayout, steps: tuple[int, ...]) -> tuple[tuple[int, int, int, int, int, int], ...]:

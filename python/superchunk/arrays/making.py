@@ -16,12 +16,12 @@ from __future__ import annotations
 import operator
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from superchunk._encoding import cparams_of, settings_of
+from superchunk._encoding import settings_of
 from superchunk._opening import check_storage, create_handle, exists, mode_of, pack_layers, publishing
 from superchunk._user import check_available
 from superchunk._writing import with_typesize
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ArrayKeywords",
     "Blueprint",
-    "as_recorded",
     "as_shape",
     "begin_array",
     "check_names",
@@ -293,8 +292,3 @@ def _layers_of(layout: ArrayLayout, place: Storage, layers: Mapping[str, bytes] 
         msg = f"meta: expected at most {MAX_METALAYERS - 1} metalayers beside the array's own, got {len(kept)}"
         raise ArgumentError(msg)
     return {LAYERS[0]: layout.to_bytes(), **kept}
-
-
-def as_recorded(cparams: CParams) -> CParams:
-    """Return parameters with all six filters spelled out, as a container gives them back."""
-    return replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)

@@ -61,6 +61,7 @@ _HEX = 16
 _CHUNK = r"[0-9A-F]{8}\.chunk"
 _PINNED = r"\.pinned-[0-9a-f]{12}\.b2frame"
 _UNFINISHED = r"\.(?:chunks\.b2frame|[0-9A-F]{8}\.chunk)\.[0-9a-f]{12}\.new"
+_OLD = r"[0-9a-f]{12}\.old"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LONGEST = 200
 
@@ -298,13 +299,14 @@ def find_name(path: str, *, mend: bool = False) -> str | None:
     if os.path.lexists(path):
         return path
     parent, base = os.path.split(path)
-    pattern = re.compile(re.escape(f".{base[:_LONGEST]}.") + r"[0-9a-f]{12}\.old", re.ASCII)
+    prefix = f".{base[:_LONGEST]}."
     try:
         names = os.listdir(parent or os.curdir)  # noqa: PTH208 - a str all the way
     except OSError:
         return None
     for name in names:
-        if pattern.fullmatch(name):
+        # Nearly no name begins so; a pattern with the path in it would be compiled for each path.
+        if name.startswith(prefix) and re.fullmatch(_OLD, name[len(prefix) :]):
             old = joined(parent, name)
             if is_folder(old) and not os.path.lexists(joined(old, INDEX_NAME)):
                 continue  # it was replaced, and then its heir removed

@@ -9,7 +9,6 @@ Source: docs/format/cframe.md, "Commits" and "Concurrency".
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TypedDict
 
@@ -224,6 +223,11 @@ class FrameStore(StateHandle):
         return state.start if isinstance(state, ContiguousState) else 0
 
     @property
+    def sparse(self) -> bool:
+        """Whether it is a directory, and not one file."""
+        return self._open.sparse
+
+    @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
         return self._open.meta
@@ -406,21 +410,19 @@ def _state_at(name: str, offset: int, *, mend: bool, private: bool, recover: boo
 
 
 def _state_now(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> CommittedFrame:
-    if _is_file(name):  # as most are
-        return ContiguousState.opened(name, offset, private=private, recover=recover)
+    try:
+        return ContiguousState.opened(name, offset, private=private, recover=recover)  # as most are
+    except FileNotFoundError:
+        pass
+    except StorageError:
+        if not is_folder(name):
+            raise
     place = find_name(name, mend=mend) or name
     if not is_folder(place):
         return ContiguousState.opened(place, offset, private=private, recover=recover)
     if offset:
         raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
     return _sparse_state().opened(name, private=private, recover=recover, place=place)
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(name).st_mode)  # noqa: PTH116 - a str all the way
-    except OSError:
-        return False
 
 
 def _sparse_state() -> type[SparseState]:

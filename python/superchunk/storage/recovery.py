@@ -145,7 +145,7 @@ def _commit_of(
         loaded = parse_frame(under_header, size, index_at, sparse=sparse)
         if loaded.sealed is None:
             check_fingerprint(loaded)
-            loaded = loaded._replace(sealed=True)
+            loaded.sealed = True
     except SuperchunkError:
         return None
     return loaded if loaded.sealed and loaded.record == record else None
