@@ -15,11 +15,12 @@ import numpy as np
 
 from superchunk.cli.errors import Failure
 from superchunk.cli.formats.attributes import plain
-from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, nonzero, require, sensible_chunks
+from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, fill_bytes, require, sensible_chunks
 from superchunk.cli.formats.hdf5_file import FileThatGivesUp
 from superchunk.cli.signals import undisturbed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from superchunk.cli.formats.base import Box, Plan
@@ -87,15 +88,31 @@ class Hdf5Source(Source):
         self._found = dataset
         self.shape, self.dtype = tuple(dataset.shape), _plain_dtype(dataset.dtype)
         self.chunks = None if dataset.chunks is None else tuple(dataset.chunks)
-        self.fill = None
+        self.fill, self._fill_is_known = None, False
         with contextlib.suppress(*FOREIGN):
-            self.fill = nonzero(dataset.fillvalue, self.dtype)
+            raw = fill_bytes(dataset.fillvalue, self.dtype)
+            self._fill_is_known = raw is not None
+            self.fill = raw if raw is not None and any(raw) else None
         self.attributes = {name: _read_attribute(dataset, name) for name in dataset.attrs}
 
     def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
         """Return the items of a box, of its shape."""
         values = np.asarray(self._found[box])
         return values if values.dtype == self.dtype else values.view(self.dtype)
+
+    def visit_written(self, visit: Callable[[tuple[int, ...]], object]) -> bool:
+        """Tell the first item of each chunk that has room in the file."""
+        found = self._found
+        if not self._fill_is_known or found.is_virtual or found.external:
+            return False
+        if self.chunks is None:
+            return not found.id.get_storage_size()
+
+        def tell(chunk: Any) -> None:  # noqa: ANN401 - of h5py, which stops at any other answer than None
+            visit(tuple(chunk.chunk_offset))
+
+        found.id.chunk_iter(tell)
+        return True
 
     def close(self) -> None:
         """Close the file."""
@@ -243,6 +260,7 @@ def _create(
             raise Failure(f"HDF5 has no type for the dtype {plan.dtype} ({error})") from error
         opened.pop_all()
     target = Hdf5Target(chunks=chunks or plan.shape or None, file=file, beneath=beneath, dataset=made, opaque=opaque)
+    target.begins_filled = plan.fill is None or opaque is None
     target.settled = {"dataset": name, "chunks": None if chunks is None else list(chunks)}
     return target
 
