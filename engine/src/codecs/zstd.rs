@@ -16,23 +16,54 @@ pub(super) use range::Ranges;
 
 use std::sync::Arc;
 
-use zstd_safe::{CCtx, CDict, DCtx, DDict};
+use zstd_safe::{CCtx, CDict, CParameter, DCtx, DDict, ResetDirective, Strategy};
 
 use super::Verdict;
 use crate::{Error, Result};
 
-/// Zstd's levels for each `clevel`, from the quickest that may do to the level's own.
-const LADDERS: [&[i32]; 10] = [
-    &[1],
-    &[1],
-    &[1, 3],
-    &[1, 3, 5],
-    &[1, 3, 5, 7],
-    &[1, 3, 5, 6, 9],
-    &[1, 3, 5, 6, 9, 11],
-    &[1, 3, 5, 6, 9, 13],
-    &[1, 3, 5, 6, 9, 15],
-    &[1, 5, 9, 13, 15, 17, 18, 22],
+/// How to search: as a level of libzstd does, or with a strategy and a depth in place of the level's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Search {
+    level: i32,
+    strategy: Option<(Strategy, u32)>,
+    /// Roughly the time that it takes on the bytes of measured numbers.
+    cost: u16,
+}
+
+/// As a level does, in a time measured on streams of 64 KiB.
+const fn like(level: i32) -> Search {
+    let cost = match level {
+        i32::MIN..=1 => 12,
+        2..=3 => 16,
+        4..=5 => 40,
+        6..=7 => 65,
+        8..=9 => 100,
+        10..=11 => 200,
+        12..=13 => 300,
+        14..=15 => 450,
+        16..=17 => 600,
+        18 => 800,
+        19..=i32::MAX => 1000,
+    };
+    Search { level, strategy: None, cost }
+}
+
+/// The tables of level 9, but a look one byte ahead instead of two and at half as many places: on the bytes of measured
+/// numbers it leaves about 0.7 % more in 0.6 of the time.
+const LAZY: Search = Search { level: 9, strategy: Some((Strategy::ZSTD_lazy, 4)), cost: 60 };
+
+/// The searches for each `clevel`, from the quickest that may do to the level's own.
+const LADDERS: [&[Search]; 10] = [
+    &[like(1)],
+    &[like(1)],
+    &[like(1), like(3)],
+    &[like(1), like(3), like(5)],
+    &[like(1), like(3), like(5), like(7)],
+    &[like(1), like(3), like(5), LAZY, like(9)],
+    &[like(1), like(3), like(5), LAZY, like(9), like(11)],
+    &[like(1), like(3), like(5), LAZY, like(9), like(13)],
+    &[like(1), like(3), like(5), LAZY, like(9), like(15)],
+    &[like(1), like(5), like(9), like(13), like(15), like(17), like(18), like(22)],
 ];
 
 /// Roughly what a context takes before its first stream, in bytes.
@@ -41,7 +72,9 @@ const CONTEXT_SIZE: u64 = 8 * 1024;
 /// An encoder with its context.
 pub(super) struct Encoder {
     context: CCtx<'static>,
-    ladder: &'static [i32],
+    ladder: &'static [Search],
+    /// What the context was set to.
+    set: Option<Search>,
     dict: Option<Arc<CDict<'static>>>,
 }
 
@@ -49,7 +82,7 @@ impl Encoder {
     /// Makes an encoder for `clevel` 1..9; with a dictionary the level is the dictionary's.
     pub(super) fn new(clevel: u8, dict: Option<Arc<CDict<'static>>>) -> Result<Self> {
         let context = CCtx::try_create().ok_or(Error::OutOfMemory { needed: CONTEXT_SIZE })?;
-        Ok(Self { context, ladder: LADDERS[usize::from(clevel.min(9))], dict })
+        Ok(Self { context, ladder: LADDERS[usize::from(clevel.min(9))], set: None, dict })
     }
 
     /// How many searches there are.
@@ -57,12 +90,35 @@ impl Encoder {
         self.ladder.len()
     }
 
+    /// Roughly the time that a search takes.
+    pub(super) fn cost(&self, rung: usize) -> u16 {
+        self.ladder[rung].cost
+    }
+
     /// Compresses with a search, or `None` if the result does not fit.
     pub(super) fn encode(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         match &self.dict {
-            None => self.context.compress(dst, src, self.ladder[rung]).ok(),
+            None => {
+                self.set(self.ladder[rung])?;
+                self.context.compress2(dst, src).ok()
+            }
             Some(dict) => self.context.compress_using_cdict(dst, src, dict).ok(),
         }
+    }
+
+    /// Makes the context search so, or returns `None`.
+    fn set(&mut self, search: Search) -> Option<()> {
+        if self.set != Some(search) {
+            self.set = None;
+            self.context.reset(ResetDirective::SessionAndParameters).ok()?;
+            self.context.set_parameter(CParameter::CompressionLevel(search.level)).ok()?;
+            if let Some((strategy, depth)) = search.strategy {
+                self.context.set_parameter(CParameter::Strategy(strategy)).ok()?;
+                self.context.set_parameter(CParameter::SearchLog(depth)).ok()?;
+            }
+            self.set = Some(search);
+        }
+        Some(())
     }
 }
 
