@@ -337,20 +337,32 @@ def crowd(handle: Any, bench: Bench, count: int, reads: int) -> None:  # noqa: A
 
 
 def imports(bench: Bench) -> Iterator[Row]:
-    """Import each package in an interpreter that has NumPy already, all compiled before."""
+    """Import each package in an interpreter that has NumPy already, all compiled before; and do something with it.
+
+    What is imported late is paid for by whoever uses it first, so that counts in the second row.
+    """
     names = ("superchunk", "blosc2", "zarr blosc", "h5py blosc2", "numcodecs")
+    begun = begin_with({name: f"import {bench.peers[name].module}" for name in names}, bench.size.few)
+    yield Row.times("import, over NumPy", begun, "ms", MILLI, asked=60.0)
+    path = str(bench.frame(bench.ours))
+    begun = begin_with(
+        {name: f"import {name}; {name}.open({path!r}, mode='r')[:10]" for name in names[:2]}, bench.size.few
+    )
+    yield Row.times("import, open a frame and read 10 items, over NumPy", begun, "ms", MILLI)
+
+
+def begin_with(codes: dict[str, str], effort: Effort) -> Turns:
+    """Run each code in fresh interpreters that have NumPy."""
+    names = tuple(codes)
     turns = Turns(names)
-    for number in range(bench.size.few.rounds * 3 + 1):
+    for number in range(effort.rounds * 3 + 1):
         took = {}
         for name in names if number % 2 else names[::-1]:
-            module = bench.peers[name].module
-            code = (
-                f"import time, numpy; begun = time.perf_counter(); import {module}; print(time.perf_counter() - begun)"
-            )
+            code = f"import time, numpy; begun = time.perf_counter(); {codes[name]}; print(time.perf_counter() - begun)"
             took[name] = float(run_python("-c", code))
         if number:
             turns.add(took)
-    yield Row.times("import, over NumPy", turns, "ms", MILLI, asked=60.0)
+    return turns
 
 
 def run_python(*arguments: str) -> str:

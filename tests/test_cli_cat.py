@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from arrays_drawn import arrays
 from cli_runner import fail, succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import superchunk
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from arrays_drawn import Drawn
 
 VALUES = np.arange(1000, dtype="f8") / 8
 
@@ -77,3 +82,36 @@ def test_a_range_past_the_end_says_how_many_there_are(frame: Path, items: str) -
 
 def test_a_range_that_is_none_is_a_usage_error(frame: Path) -> None:
     assert "start:stop" in fail(2, "cat", frame, "--items", "1:2:3")
+
+
+@settings(max_examples=80, deadline=None)
+@given(drawn=arrays(), data=st.data())
+def test_items_of_an_array_come_in_c_order(
+    tmp_path_factory: pytest.TempPathFactory, drawn: Drawn, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("cat") / "x.b2nd"
+    superchunk.asarray(drawn.content, **drawn.keywords(), urlpath=path, mode="w").close()
+    start, stop = sorted(data.draw(st.tuples(*[st.integers(0, drawn.content.size)] * 2)))
+    result = succeed("cat", path, "--items", f"{start}:{stop}", "--raw")
+    assert result.stdout == drawn.content.reshape(-1)[start:stop].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("values", "lines"),
+    [
+        (np.arange(6, dtype=">i2").reshape(2, 3), ["0", "1", "2", "3", "4", "5"]),
+        (np.array(2.5), ["2.5"]),
+        (np.zeros((0, 3)), []),
+        (np.array([(1, "Ada")], dtype=[("id", "i4"), ("name", "U5")]), ["(1, 'Ada')"]),
+        (np.array(["2024-01-01"], dtype="M8[D]"), ["2024-01-01"]),
+    ],
+)
+def test_an_array_is_printed_one_item_a_line(tmp_path: Path, values: np.ndarray, lines: list[str]) -> None:
+    superchunk.asarray(values, urlpath=tmp_path / "x", mode="w").close()
+    assert succeed("cat", tmp_path / "x").text.splitlines() == lines
+
+
+def test_the_chunks_of_an_array_as_they_are(tmp_path: Path) -> None:
+    values = np.arange(6, dtype="u1").reshape(2, 3)
+    superchunk.asarray(values, chunks=(2, 2), blocks=(2, 2), urlpath=tmp_path / "x").close()
+    assert succeed("cat", tmp_path / "x", "--storage-order", "--raw").stdout == bytes([0, 1, 3, 4, 2, 0, 5, 0])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 import os
+import pydoc
 import subprocess
 import sys
 import warnings
@@ -23,6 +25,8 @@ from superchunk.cli.formats.base import Plan, sensible_chunks
 from superchunk.cli.formats.boxes import aligned_boxes, box_shape, runs, sequential_boxes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import DTypeLike
 
 h5py = pytest.importorskip("h5py")
@@ -371,6 +375,72 @@ def test_memory_does_not_grow_with_the_array(tmp_path: Path, name: str) -> None:
     assert back.shape == shape
     assert (back[512] == np.arange(4096)).all()
     assert not back[513].any()
+
+
+def sparse_source(path: Path, kind: str, fill: float, shape: tuple[int, ...], at: tuple[int, ...]) -> str:
+    """Make an array of which next to nothing was written, and return its name."""
+    if kind == "hdf5":
+        with h5py.File(path / "s.h5", "w") as file:
+            made = file.create_dataset("x", shape, ">f4", chunks=(64, 64), fillvalue=fill)
+            made[at] = 5
+        return str(path / "s.h5")
+    zarr.create_array(str(path / "s.zarr"), shape=shape, dtype="f4", chunks=(64, 64), fill_value=fill)[at] = 5
+    return str(path / "s.zarr")
+
+
+@pytest.mark.parametrize("source", ["hdf5", "zarr"])
+@pytest.mark.parametrize("target", ["x.b2nd", "y.zarr", "y.h5"])
+@pytest.mark.parametrize("fill", [0, -1.5])
+def test_what_was_never_written_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, target: str, fill: float
+) -> None:
+    """64 GB are claimed, in a few boxes."""
+    shape, at = (2**17, 2**17), (2**16 + 3, 5)
+    name = sparse_source(tmp_path, source, fill, shape, at)
+    boxes: list[object] = []
+    for one in ("superchunk.cli.formats.hdf5.Hdf5Source", "superchunk.cli.formats.zarr.ZarrSource"):
+        read = operator.attrgetter("read")(pydoc.locate(one))
+
+        def counted(self: object, box: object, read: Callable[[object, object], object] = read) -> object:
+            boxes.append(box)
+            return read(self, box)
+
+        monkeypatch.setattr(f"{one}.read", counted)
+    succeed("convert", name, tmp_path / target, *(() if target == "x.b2nd" else ("--verify",)))
+    assert len(boxes) <= 4
+    if target == "x.b2nd":
+        with superchunk.open(tmp_path / target) as made:
+            assert (made.shape, made[at], made[at[0] + 1, at[1]], made[-1, -1]) == (shape, 5, fill, fill)
+        assert (tmp_path / target).stat().st_size < 2**22
+    elif target == "y.zarr":
+        made = zarr.open_array(str(tmp_path / target), mode="r")
+        assert (made.shape, made[at], made[0, 0], made.fill_value) == (shape, 5, fill, fill)
+    else:
+        with h5py.File(tmp_path / target) as file:
+            made = file["data"]
+            assert (made.shape, made[at], made[0, 0], made.fillvalue) == (shape, 5, fill, fill)
+
+
+@pytest.mark.parametrize("source", ["hdf5", "zarr"])
+@pytest.mark.parametrize("kind", list(NAMES))
+@pytest.mark.parametrize("fill", [0, -1.5])
+def test_what_was_never_written_is_the_fill_value(tmp_path: Path, source: str, kind: str, fill: float) -> None:
+    name = sparse_source(tmp_path, source, fill, (300, 200), (70, 130))
+    succeed("convert", name, tmp_path / NAMES[kind], "--verify")
+    expected = np.full((300, 200), fill, ">f4" if source == "hdf5" else "<f4")
+    expected[70, 130] = 5
+    assert same(read(tmp_path / NAMES[kind], kind), expected)
+
+
+def test_a_dataset_that_was_never_written_at_all(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.create_dataset("plain", (50, 60), "i2", fillvalue=7)
+        file.create_dataset("record", (50,), [("a", "i4"), ("b", "f8")], chunks=(10,))
+        file.create_dataset("text", (9,), "S3", chunks=(4,), fillvalue=b"abc")
+        for name in file:
+            succeed("convert", f"{tmp_path}/s.h5:/{name}", tmp_path / f"{name}.b2nd", "--verify")
+            with superchunk.open(tmp_path / f"{name}.b2nd") as made:
+                assert (made[...] == file[name][...]).all(), name
 
 
 shapes = st.lists(st.integers(0, 9), max_size=4).map(tuple)

@@ -304,9 +304,24 @@ def test_a_frame_that_contradicts_its_npy_header_is_not_written_out(tmp_path: Pa
     assert (tmp_path / "b").stat().st_size == 160
 
 
-def test_an_array_in_boxes_is_refused_unless_asked_for(tmp_path: Path) -> None:
-    frame = tmp_path / "a.b2nd"
-    blosc2.asarray(np.arange(100).reshape(10, 10), chunks=(4, 4), blocks=(2, 2), urlpath=str(frame))
-    assert "--storage-order" in fail(1, "decompress", frame, "-o", tmp_path / "x")
-    succeed("decompress", frame, "--storage-order", "-o", tmp_path / "x")
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_an_array_in_boxes_comes_out_as_npy(tmp_path: Path, *, contiguous: bool) -> None:
+    frame, values = tmp_path / "a.b2nd", np.arange(100).reshape(10, 10)
+    blosc2.asarray(values, chunks=(4, 4), blocks=(2, 2), urlpath=str(frame), contiguous=contiguous)
+    succeed("decompress", f"{frame}/" if frame.is_dir() else frame)
+    assert np.array_equal(np.load(tmp_path / "a.npy"), values)
+    succeed("decompress", frame, "--raw", "-o", tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == values.tobytes()
+    succeed("decompress", frame, "--storage-order", "-o", tmp_path / "x", "--force")
     assert (tmp_path / "x").stat().st_size == 9 * 16 * 8
+
+
+@pytest.mark.parametrize("command", ["compress", "bench"])
+def test_a_frame_is_not_compressed_once_more_by_mistake(tmp_path: Path, command: str) -> None:
+    frame = tmp_path / "a.b2nd"
+    superchunk.zeros((3, 4), urlpath=frame).close()
+    message = fail(1, command, frame)
+    assert "is a Blosc2 frame already" in message
+    assert "--raw" in message
+    assert names(tmp_path) == ["a.b2nd"]
+    succeed(command, frame, "--raw")

@@ -51,6 +51,51 @@ def test_a_missing_file_is_told_and_the_others_are_checked(frame: Path, tmp_path
     assert "sound" in result.text
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("a.npy", b"\x93NUMPY\x01\x00" + bytes(200), "it is a .npy file"),
+        ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(200), "it is an HDF5 file"),
+        ("a.bin", bytes(range(256)), "is no Blosc2 frame"),
+        ("a.b2frame", b"", "it is empty"),
+    ],
+)
+def test_another_file_is_no_damaged_frame(frame: Path, tmp_path: Path, name: str, content: bytes, what: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert what in fail(4, "verify", tmp_path / name)
+    assert run("verify", frame, tmp_path / name).code == 4
+    (report,) = json.loads(run("verify", "--json", tmp_path / name).text)
+    assert (report["is_frame"], report["status"]) == (False, "damaged")
+    damage(frame, 300)
+    assert run("verify", frame, tmp_path / name).code == 1
+
+
+def test_a_directory_without_a_frame_is_no_damaged_frame(tmp_path: Path) -> None:
+    assert "is no Blosc2 frame" in fail(4, "verify", tmp_path)
+    (tmp_path / "zarr.json").write_text("{}")
+    assert "it is a Zarr array or group" in fail(4, "verify", tmp_path)
+    superchunk.SChunk(data=b"0123", urlpath=tmp_path / "x", contiguous=False).close()
+    (tmp_path / "x" / "chunks.b2frame").write_bytes(b"something else")
+    assert run("verify", tmp_path / "x").code == 1
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_frame_that_lost_one_of_its_ends_is_damaged(tmp_path: Path, *, sealed: bool) -> None:
+    raw = superchunk.SChunk(4000, np.arange(5000), urlpath=tmp_path / "x", mode="w", seal=sealed)
+    raw.close()
+    content = (tmp_path / "x").read_bytes()
+    lost = {
+        "beginning": bytes(1000) + content[1000:],
+        "end": content[:-1000],
+        "most": content[:20],
+        "three bytes": b"abc" + content[3:-30],
+    }
+    for what, left in lost.items():
+        (tmp_path / "x").write_bytes(left)
+        assert superchunk.verify(tmp_path / "x").is_frame, what
+        assert run("verify", tmp_path / "x").code == 1, what
+
+
 def test_json_holds_all_reports(frame: Path) -> None:
     reports = json.loads(succeed("verify", "--json", "--decode", "--threads", "2", frame, frame).text)
     assert [report["status"] for report in reports] == ["sound", "sound"]

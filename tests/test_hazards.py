@@ -537,7 +537,7 @@ def test_close_and_the_end_of_with_close(path: Path) -> None:
         s[0]
 
 
-def test_importing_reads_no_environment_and_starts_nothing() -> None:
+def test_importing_starts_nothing_and_the_environment_overrules_nothing() -> None:
     code = (
         "import threading, superchunk as s;"
         "assert threading.active_count() == 1;"

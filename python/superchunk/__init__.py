@@ -1,7 +1,8 @@
 """Blosc2 storage: chunks, super-chunks, contiguous frames and metalayers.
 
 The names are those that users of python-blosc2 know; `docs/differences.md` lists
-where they do something else.
+where they do something else. Importing the package loads none of it: a name is loaded, with what it
+needs, when it is first asked for.
 
 Examples
 --------
@@ -18,110 +19,38 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
-from superchunk._cpu import print_versions
-from superchunk._elsewhere import elsewhere
-from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
-from superchunk._opening import remove_urlpath
-from superchunk._staged import StagedChunk, stage_chunk
-from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
-from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
-from superchunk.arrays.calls import ChunkInfoNDArray
-from superchunk.arrays.converting import array, asarray, astype, copy
-from superchunk.arrays.creation import (
-    empty,
-    empty_like,
-    frombuffer,
-    fromiter,
-    full,
-    full_like,
-    nans,
-    ones,
-    ones_like,
-    uninit,
-    zeros,
-    zeros_like,
-)
-from superchunk.arrays.fields import NDField
-from superchunk.arrays.functions import reshape, save, take, take_along_axis
-from superchunk.arrays.joining import concat, concatenate, stack
-from superchunk.arrays.ndarray import NDArray, OIndex
-from superchunk.arrays.pieces import from_pieces
-from superchunk.arrays.ranges import arange, eye, linspace
-from superchunk.arrays.touched import get_slice_nchunks
-from superchunk.arrays.views import expand_dims, squeeze
-from superchunk.core import (
-    clib_info,
-    compress,
-    compress2,
-    compress_blosc1,
-    compressor_list,
-    decompress,
-    decompress2,
-    detect_number_of_cores,
-    free_resources,
-    get_blocksize,
-    get_cbuffer_sizes,
-    get_clib,
-    get_compressor,
-    get_cpu_info,
-    set_block_cache,
-    set_blocksize,
-    set_compressor,
-    set_releasegil,
-)
-from superchunk.exceptions import (
-    ArgumentError,
-    ChunkIndexError,
-    ClosedError,
-    FormatError,
-    KeywordError,
-    LockedError,
-    MetalayerError,
-    MetalayerKeyError,
-    MetalayerValueError,
-    NewerFormatError,
-    ReadOnlyError,
-    StorageError,
-    SuperchunkError,
-    TruncatedError,
-    UnsafeDeserializationError,
-    UnsupportedError,
-)
-from superchunk.meta import Meta, VlMeta
-from superchunk.params import (
-    DEFINED_CODECS_STOP,
-    EXTENDED_HEADER_LENGTH,
-    GLOBAL_REGISTERED_CODECS_STOP,
-    MAX_BLOCKSIZE,
-    MAX_BUFFERSIZE,
-    MAX_DIM,
-    MAX_OVERHEAD,
-    MAX_TYPESIZE,
-    MIN_HEADER_LENGTH,
-    USER_REGISTERED_CODECS_STOP,
-    Codec,
-    CParams,
-    DParams,
-    Filter,
-    SpecialValue,
-    SplitMode,
-    Storage,
-    Tuner,
-    cparams_dflts,
-    default_nthreads,
-    dparams_dflts,
-    ncores,
-    set_nthreads,
-    storage_dflts,
-)
-from superchunk.schunk import ChunkInfo, SChunk
-
 if TYPE_CHECKING:
+    from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
     from superchunk._chunkmap import MapCell, chunk_map
+    from superchunk._cpu import print_versions
+    from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
+    from superchunk._opening import remove_urlpath
     from superchunk._repair import RepairedChunk, RepairReport, repair
     from superchunk._report import ChunkReport, PartReport, VerifyReport
+    from superchunk._stage import StagedChunk, stage_chunk
+    from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
     from superchunk._verify import verify
+    from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
+    from superchunk.arrays.calls import ChunkInfoNDArray
+    from superchunk.arrays.converting import array, asarray, astype, copy
+    from superchunk.arrays.creation import (
+        empty,
+        empty_like,
+        frombuffer,
+        fromiter,
+        full,
+        full_like,
+        nans,
+        ones,
+        ones_like,
+        uninit,
+        zeros,
+        zeros_like,
+    )
+    from superchunk.arrays.fields import NDField
+    from superchunk.arrays.functions import reshape, save, take, take_along_axis
+    from superchunk.arrays.joining import concat, concatenate, stack
+    from superchunk.arrays.ndarray import NDArray, OIndex
     from superchunk.arrays.partition_report import (
         PartitionReport,
         are_partitions_aligned,
@@ -129,6 +58,49 @@ if TYPE_CHECKING:
         compute_chunks_blocks,
         explain_partition,
     )
+    from superchunk.arrays.pieces import from_pieces
+    from superchunk.arrays.ranges import arange, eye, linspace
+    from superchunk.arrays.touched import get_slice_nchunks
+    from superchunk.arrays.views import expand_dims, squeeze
+    from superchunk.core import (
+        clib_info,
+        compress,
+        compress2,
+        compress_blosc1,
+        compressor_list,
+        decompress,
+        decompress2,
+        detect_number_of_cores,
+        free_resources,
+        get_blocksize,
+        get_cbuffer_sizes,
+        get_clib,
+        get_compressor,
+        get_cpu_info,
+        set_block_cache,
+        set_blocksize,
+        set_compressor,
+        set_releasegil,
+    )
+    from superchunk.exceptions import (
+        ArgumentError,
+        ChunkIndexError,
+        ClosedError,
+        FormatError,
+        KeywordError,
+        LockedError,
+        MetalayerError,
+        MetalayerKeyError,
+        MetalayerValueError,
+        NewerFormatError,
+        ReadOnlyError,
+        StorageError,
+        SuperchunkError,
+        TruncatedError,
+        UnsafeDeserializationError,
+        UnsupportedError,
+    )
+    from superchunk.meta import Meta, VlMeta
     from superchunk.packed.frames import (
         load_array,
         load_tensor,
@@ -140,6 +112,32 @@ if TYPE_CHECKING:
         unpack_tensor,
     )
     from superchunk.packed.pickles import pack, pack_array, unpack, unpack_array
+    from superchunk.params import (
+        DEFINED_CODECS_STOP,
+        EXTENDED_HEADER_LENGTH,
+        GLOBAL_REGISTERED_CODECS_STOP,
+        MAX_BLOCKSIZE,
+        MAX_BUFFERSIZE,
+        MAX_DIM,
+        MAX_OVERHEAD,
+        MAX_TYPESIZE,
+        MIN_HEADER_LENGTH,
+        USER_REGISTERED_CODECS_STOP,
+        Codec,
+        CParams,
+        DParams,
+        Filter,
+        SpecialValue,
+        SplitMode,
+        Storage,
+        Tuner,
+        cparams_dflts,
+        dparams_dflts,
+        ncores,
+        set_nthreads,
+        storage_dflts,
+    )
+    from superchunk.schunk import ChunkInfo, SChunk
 
     nthreads: int
     cpu_info: dict[str, int]
@@ -147,35 +145,63 @@ if TYPE_CHECKING:
 IS_WASM: Final = sys.platform == "emscripten"
 """Whether this is WebAssembly."""
 
-_LATER: Final = {
-    "ChunkReport": "superchunk._report",
-    "MapCell": "superchunk._chunkmap",
-    "PartReport": "superchunk._report",
-    "PartitionReport": "superchunk.arrays.partition_report",
-    "RepairReport": "superchunk._repair",
-    "RepairedChunk": "superchunk._repair",
-    "VerifyReport": "superchunk._report",
-    "are_partitions_aligned": "superchunk.arrays.partition_report",
-    "are_partitions_behaved": "superchunk.arrays.partition_report",
-    "chunk_map": "superchunk._chunkmap",
-    "compute_chunks_blocks": "superchunk.arrays.partition_report",
-    "explain_partition": "superchunk.arrays.partition_report",
-    "load_array": "superchunk.packed.frames",
-    "load_tensor": "superchunk.packed.frames",
-    "pack": "superchunk.packed.pickles",
-    "pack_array": "superchunk.packed.pickles",
-    "pack_array2": "superchunk.packed.frames",
-    "pack_tensor": "superchunk.packed.frames",
-    "repair": "superchunk._repair",
-    "save_array": "superchunk.packed.frames",
-    "save_tensor": "superchunk.packed.frames",
-    "unpack": "superchunk.packed.pickles",
-    "unpack_array": "superchunk.packed.pickles",
-    "unpack_array2": "superchunk.packed.frames",
-    "unpack_tensor": "superchunk.packed.frames",
-    "verify": "superchunk._verify",
+_PLACES: Final = {
+    "_blockfuncs": "postfilter_funcs prefilter_funcs",
+    "_chunkmap": "MapCell chunk_map",
+    "_cpu": "print_versions",
+    "_frames": "from_cframe load ndarray_from_cframe open schunk_from_cframe",
+    "_opening": "remove_urlpath",
+    "_repair": "RepairReport RepairedChunk repair",
+    "_report": "ChunkReport PartReport VerifyReport",
+    "_stage": "StagedChunk stage_chunk",
+    "_user": "register_codec register_filter ucodecs_registry ufilters_registry",
+    "_verify": "verify",
+    "_version": "VERSION_DATE VERSION_STRING __version__ blosclib_version",
+    "arrays.calls": "ChunkInfoNDArray",
+    "arrays.converting": "array asarray astype copy",
+    "arrays.creation": """
+        empty empty_like frombuffer fromiter full full_like nans ones ones_like uninit zeros zeros_like
+    """,
+    "arrays.fields": "NDField",
+    "arrays.functions": "reshape save take take_along_axis",
+    "arrays.joining": "concat concatenate stack",
+    "arrays.ndarray": "NDArray OIndex",
+    "arrays.partition_report": """
+        PartitionReport are_partitions_aligned are_partitions_behaved compute_chunks_blocks explain_partition
+    """,
+    "arrays.pieces": "from_pieces",
+    "arrays.ranges": "arange eye linspace",
+    "arrays.touched": "get_slice_nchunks",
+    "arrays.views": "expand_dims squeeze",
+    "core": """
+        clib_info compress compress2 compress_blosc1 compressor_list decompress decompress2
+        detect_number_of_cores free_resources get_blocksize get_cbuffer_sizes get_clib get_compressor
+        get_cpu_info set_block_cache set_blocksize set_compressor set_releasegil
+    """,
+    "exceptions": """
+        ArgumentError ChunkIndexError ClosedError FormatError KeywordError LockedError MetalayerError
+        MetalayerKeyError MetalayerValueError NewerFormatError ReadOnlyError StorageError SuperchunkError
+        TruncatedError UnsafeDeserializationError UnsupportedError
+    """,
+    "meta": "Meta VlMeta",
+    "packed.frames": """
+        load_array load_tensor pack_array2 pack_tensor save_array save_tensor unpack_array2 unpack_tensor
+    """,
+    "packed.pickles": "pack pack_array unpack unpack_array",
+    "params": """
+        CParams Codec DEFINED_CODECS_STOP DParams EXTENDED_HEADER_LENGTH Filter GLOBAL_REGISTERED_CODECS_STOP
+        MAX_BLOCKSIZE MAX_BUFFERSIZE MAX_DIM MAX_OVERHEAD MAX_TYPESIZE MIN_HEADER_LENGTH SpecialValue
+        SplitMode Storage Tuner USER_REGISTERED_CODECS_STOP cparams_dflts dparams_dflts ncores set_nthreads
+        storage_dflts
+    """,
+    "schunk": "ChunkInfo SChunk",
 }
-"""What not every program needs, and where it is: loaded when it is asked for, so that importing is quick."""
+"""Where the names are, by module."""
+
+_PLACE_OF: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
+
+_MODULES: Final = frozenset({"core", "exceptions", "meta", "params", "schunk"})
+"""Modules that can be had as attributes, imported or not, as python-blosc2's can."""
 
 __all__ = [
     "DEFINED_CODECS_STOP",
@@ -325,15 +351,25 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (as Python asks for)
-    """Return what changes (`nthreads`), and what is made or loaded only when it is asked for."""
-    if name in _LATER:
-        value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    """Return what is loaded only when it is asked for, and what changes (`nthreads`)."""
+    if name in _PLACE_OF:
+        value = globals()[name] = getattr(import_module(f"superchunk.{_PLACE_OF[name]}"), name)
         return value
+    if name in _MODULES:
+        return import_module(f"superchunk.{name}")
     if name == "nthreads":
+        from superchunk.params import default_nthreads  # noqa: PLC0415  (as all names here)
+
         return default_nthreads()
     if name == "cpu_info":
+        from superchunk.core import get_cpu_info  # noqa: PLC0415
+
         return get_cpu_info()
-    msg = f"module {__name__!r} has no attribute {name!r}{elsewhere(name)}"
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    if not name.startswith("_"):  # the import of a module may have asked, which needs no NumPy
+        from superchunk._elsewhere import elsewhere  # noqa: PLC0415
+
+        msg += elsewhere(name)
     raise AttributeError(msg)
 
 

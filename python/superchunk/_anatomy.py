@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from superchunk._report import PartStatus
     from superchunk.storage.loading import Loaded
 
-__all__ = ["Anatomy", "Bytes", "decode_in_pieces", "examine", "vlmeta_problem"]
+__all__ = ["Anatomy", "Bytes", "decode_in_pieces", "examine", "looks_like_a_frame", "vlmeta_problem"]
 
 _HEAD: Final = 4096
 _KEEP_INDEX: Final = 32 * 1024
@@ -75,6 +75,10 @@ _FIELDS: Final = (
     (0x55, "other_flags2"),
     (0x56, "reserved"),
 )
+_SAME_IN_ALL: Final = dict(enumerate(b"\x9e\xa8b2frame\x00\xd2")) | {0x0F: 0xCF, 0x18: 0xA4}
+"""Bytes of a header that are the same in every frame."""
+_TAIL_TYPE_AT: Final = TAIL_LEN - FINGERPRINT_LEN - 2
+_TAIL_TYPE_MARKER: Final = 0xD8
 
 
 class Bytes(NamedTuple):
@@ -198,6 +202,25 @@ def examine(place: Bytes) -> Anatomy:
     if own is None or rest is None:
         return Anatomy(parts=[_part("header", "damaged", 0, 0, error)])
     return _report(place, own, rest, own.raw, older=newest if newest is not None and newest.header.nbytes else None)
+
+
+def looks_like_a_frame(place: Bytes) -> bool:
+    """Return whether a frame may have been there: of the bytes that begin every frame half are left, or its tail is.
+
+    A header that can be read, or a commit record, says more; this is for when there is neither.
+    """
+    head = place.read(min(place.size, max(_SAME_IN_ALL) + 1), 0)
+    left = sum(byte == head[at] for at, byte in _SAME_IN_ALL.items() if at < len(head))
+    if 2 * left >= sum(at < len(head) for at in _SAME_IN_ALL) > 0:
+        return True
+    if place.size < TAIL_LEN:
+        return False
+    tail = place.read(TAIL_LEN, place.size - TAIL_LEN)
+    try:
+        trailer_len(tail, at=place.size - TAIL_LEN, most=place.size)
+    except FormatError:
+        return False
+    return tail[_TAIL_TYPE_AT] == _TAIL_TYPE_MARKER
 
 
 def _is_pending(record: CommitRecord, raw: bytes) -> bool:

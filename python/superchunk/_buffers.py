@@ -21,7 +21,7 @@ AnyBuffer: TypeAlias = "Buffer | NDArray[Any]"
 
 __all__ = ["AnyBuffer", "byte_view", "check_buffersize", "writable_view"]
 
-_FIELD_NAME: Final = re.compile(":[^:]*:")
+_FIELD_NAME: Final = ":[^:]*:"
 """A name in a buffer format such as ``T{i:a:O:b:}``."""
 
 
@@ -55,7 +55,7 @@ def byte_view(data: AnyBuffer, name: str = "data") -> memoryview:
 
 def _refuse_objects(view: memoryview, name: str) -> None:
     """Raise TypeError when items hold Python objects, whose bytes are addresses in this process."""
-    if "O" in _FIELD_NAME.sub("", view.format):
+    if "O" in re.sub(_FIELD_NAME, "", view.format):
         msg = f"{name}: expected items of plain bytes, got Python objects (format {view.format!r})"
         raise TypeError(msg)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import operator
 import weakref
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
 from superchunk._blockfuncs import read_filtered
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChunkInfo", "ChunkReads", "chunk_bytes"]
 
+_SPECIAL_VALUES: Final = tuple(SpecialValue)
 _LAZY_NUMBERS = 2**31
 """Chunk numbers that a lazy chunk has room for."""
 
@@ -92,7 +93,7 @@ class ChunkReads:
     _meta: Meta | None
     _vlmeta: VlMeta | None
 
-    def _attach(self, handle: Handle, cparams: CParams | None, dparams: DParams) -> None:
+    def _attach(self, handle: Handle, cparams: CParams | Encoder | None, dparams: DParams) -> None:
         """Take the store of `handle`, how to compress (None: as it records), and how to decompress."""
         self._handle = handle
         self._user = weakref.ref(self)  # type: ignore[arg-type]  # SChunk is the only subclass made
@@ -101,8 +102,8 @@ class ChunkReads:
             self._typesize = settings.typesize
             self._coder = (settings, default_nthreads())
         else:
-            self._typesize = cparams.typesize
-            self._coder = Encoder(cparams, self._user)
+            self._coder = encoder = cparams if isinstance(cparams, Encoder) else Encoder(cparams, self._user)
+            self._typesize = encoder.cparams.typesize
         self._dparams = dparams
         self._nthreads = dparams.nthreads
         self._postfilter = None
@@ -216,18 +217,7 @@ class ChunkReads:
         store = self._handle.fresh()
         number = self._checked_nchunk(store, nchunk)
         source = store.source(number)
-        info = _engine.describe(source)
-        if info.special:
-            return chunk_bytes(source)
-        if info.memcpyed and 4 * info.nblocks > info.cbytes:
-            return chunk_bytes(source)[: info.header_len]
-        if isinstance(source, tuple):
-            file, at, _ = source
-            if isinstance(file, tuple):  # of a sparse frame: both fields hold the file's number
-                at = chunk_id(file[1])
-                number = at if at < _LAZY_NUMBERS else number
-            return _engine.lazy_chunk(source, number, at)
-        return bytes(memoryview(source)[: info.header_len])
+        return _lazy_chunk(source, _engine.describe(source), number)
 
     def iterchunks_info(self) -> Iterator[ChunkInfo]:
         """Iterate over what is known of each chunk without reading its data."""
@@ -242,14 +232,10 @@ class ChunkReads:
         store = self._handle.fresh()
         if number >= store.nchunks:
             return None
-        info = _engine.describe(store.source(number))
-        return ChunkInfo(
-            number,
-            info.nbytes / info.cbytes,
-            SpecialValue(info.special),
-            info.repeated_value,
-            self.get_lazychunk(number),
-        )
+        source = store.source(number)
+        info = _engine.describe(source)
+        special, lazy = _SPECIAL_VALUES[info.special], _lazy_chunk(source, info, number)
+        return ChunkInfo(number, info.nbytes / info.cbytes, special, info.repeated_value, lazy)
 
     @of_one_state
     def get_vlblocks(self, nchunk: int) -> list[bytes]:
@@ -290,6 +276,21 @@ class ChunkReads:
         if not 0 <= number < len(blocks):
             raise ChunkIndexError(number, len(blocks))
         return blocks[number]
+
+
+def _lazy_chunk(source: _engine.Source, info: _engine.ChunkInfo, number: int) -> bytes:
+    """Return what `get_lazychunk` says of chunk `number`, whose header says `info`."""
+    if info.special:
+        return chunk_bytes(source)
+    if info.memcpyed and 4 * info.nblocks > info.cbytes:
+        return chunk_bytes(source)[: info.header_len]
+    if isinstance(source, tuple):
+        file, at, _ = source
+        if isinstance(file, tuple):  # of a sparse frame: both fields hold the file's number
+            at = chunk_id(file[1])
+            number = at if at < _LAZY_NUMBERS else number
+        return _engine.lazy_chunk(source, number, at)
+    return bytes(memoryview(source)[: info.header_len])
 
 
 def chunk_bytes(source: _engine.Source) -> bytes:

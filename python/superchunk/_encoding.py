@@ -8,6 +8,7 @@ Source: docs/format/filters.md; docs/format/cframe.md, "Header".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
@@ -22,6 +23,7 @@ from superchunk.params import (
     Filter,
     SplitMode,
     Tuner,
+    copied,
     number_of,
 )
 from superchunk.storage.base import FrameSettings
@@ -29,7 +31,7 @@ from superchunk.storage.base import FrameSettings
 if TYPE_CHECKING:
     from superchunk.frame.b2nd import ArrayLayout
 
-__all__ = ["cparams_of", "encode_params", "pipeline", "settings_of"]
+__all__ = ["as_recorded", "cparams_of", "encode_params", "pipeline", "settings_of"]
 
 _INT16_MAX = 2**15 - 1
 
@@ -109,6 +111,17 @@ def settings_of(cparams: CParams, nthreads: int) -> FrameSettings:
         nthreads_comp=min(cparams.nthreads, _INT16_MAX),
         nthreads_decomp=min(nthreads, _INT16_MAX),
     )
+
+
+def as_recorded(cparams: CParams) -> CParams:
+    """Return `cparams` as a container gives them back: with six filters and metas, none of them negative."""
+    if (
+        len(cparams.filters) == NFILTERS
+        and min(cparams.codec_meta, *cparams.filters_meta) >= 0
+        and Filter.BYTEDELTA not in cparams.filters
+    ):
+        return copied(cparams)
+    return replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)
 
 
 def cparams_of(settings: FrameSettings, nthreads: int) -> CParams:

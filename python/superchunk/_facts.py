@@ -5,13 +5,17 @@ Parameters can be assigned, for what is written or read from then on.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from superchunk._encoding import settings_of
 from superchunk._info import ratio, size
 from superchunk._life import LifeCalls
 from superchunk._user import check_available
 from superchunk._writing import Encoder, with_typesize
-from superchunk.meta import Meta, VlMeta
 from superchunk.params import CParams, DParams, number_of
+
+if TYPE_CHECKING:
+    from superchunk.meta import Meta, VlMeta
 
 __all__ = ["FactCalls", "check_usable"]
 
@@ -147,6 +151,8 @@ class FactCalls(LifeCalls):
     def meta(self) -> Meta:
         """The fixed metalayers, a mapping."""
         if self._meta is None:
+            from superchunk.meta import Meta  # noqa: PLC0415  (brings msgpack, which reading data does without)
+
             self._meta = Meta(self._handle)
         return self._meta
 
@@ -154,6 +160,8 @@ class FactCalls(LifeCalls):
     def vlmeta(self) -> VlMeta:
         """The variable metalayers, a mutable mapping; the same object at each access."""
         if self._vlmeta is None:
+            from superchunk.meta import VlMeta  # noqa: PLC0415  (as above)
+
             self._vlmeta = VlMeta(self._handle)
         return self._vlmeta
 

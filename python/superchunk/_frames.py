@@ -17,9 +17,7 @@ from superchunk._opening import check_deserialize, check_storage, is_array, open
 from superchunk.exceptions import SuperchunkError
 from superchunk.params import Storage, as_dparams
 from superchunk.schunk import SChunk
-from superchunk.storage.cframe import read_cframe
 from superchunk.storage.contiguous import about
-from superchunk.storage.legacy import read_legacy
 
 if TYPE_CHECKING:
     from superchunk._buffers import AnyBuffer
@@ -216,6 +214,9 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
         `deserialize` is not "safe" or "full".
 
     """
+    from superchunk.storage.cframe import read_cframe  # noqa: PLC0415  (files do not come here)
+    from superchunk.storage.legacy import read_legacy  # noqa: PLC0415
+
     wanted = check_deserialize(deserialize)
     view = byte_view(cframe, "cframe")
     content = bytes(view) if copy else view

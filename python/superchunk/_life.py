@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 from superchunk._managed import Managed
 from superchunk._pickling import reduced
 from superchunk._staged import StagedCalls
-from superchunk.storage.cframe import write_cframe
 from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
@@ -181,6 +180,8 @@ class LifeCalls(StagedCalls, Managed):
             A chunk is damaged, or not what was sealed.
 
         """
+        from superchunk.storage.cframe import write_cframe  # noqa: PLC0415  (few handles come here)
+
         store = self._handle.fresh()
         with store.steady():
             return write_cframe(store)

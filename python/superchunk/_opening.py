@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
@@ -27,8 +27,6 @@ from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.file import remove_file
 from superchunk.storage.folder import INDEX_NAME, belongs, find_name, is_folder, joined, remove_frame_folder
 from superchunk.storage.frames import FrameStore
-from superchunk.storage.legacy import open_legacy
-from superchunk.storage.memory import MemoryStore
 from superchunk.storage.sidecar import environment_locking
 
 if TYPE_CHECKING:
@@ -48,6 +46,7 @@ __all__ = [
     "is_array",
     "mode_of",
     "open_handle",
+    "pack_layers",
     "publishing",
     "remove_urlpath",
     "reset_handle",
@@ -55,7 +54,7 @@ __all__ = [
 
 _MAGIC_AT: Final = 2
 _MAGIC: Final = b"b2frame\0"
-_ARRAY_LAYERS: Final = ("b2nd", "caterva")
+_ARRAY_LAYERS: Final = frozenset(("b2nd", "caterva"))
 
 
 def check_deserialize(deserialize: object) -> Deserialize:
@@ -105,6 +104,24 @@ def check_storage(storage: Storage) -> Storage:
     return storage
 
 
+def pack_layers(storage: Storage) -> dict[str, bytes]:
+    """Return the fixed metalayers that `storage` asks for, as a header takes them.
+
+    Raises
+    ------
+    MetalayerValueError
+        There are over 16, or a name is too long.
+    TypeError
+        A value cannot be packed.
+
+    """
+    if not storage.meta:
+        return {}
+    from superchunk.meta import pack_meta  # noqa: PLC0415  (brings msgpack, which containers without do not need)
+
+    return pack_meta(storage.meta)
+
+
 def mode_of(place: Storage) -> str:
     """Return the mode in force: an mmap mode overrules it."""
     return place.mode if place.mmap_mode is None else MMAP_MODES[place.mmap_mode]
@@ -134,7 +151,7 @@ def exists(path: str) -> bool:
 def is_array(store: ChunkStore) -> bool:
     """Return whether the frame holds an n-dimensional array."""
     meta = store.meta
-    return bool(meta) and any(name in meta for name in _ARRAY_LAYERS)
+    return bool(meta) and not _ARRAY_LAYERS.isdisjoint(meta)
 
 
 def open_handle(
@@ -177,21 +194,23 @@ def open_handle(
     if offset < 0:
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
-    contiguous = not _is_folder(path)
-    if not contiguous and mmap_mode is not None:
-        msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
-        raise ArgumentError(msg)
-    if not contiguous and offset:
-        msg = f"offset: expected 0 for {path}, a directory, got {offset}"
-        raise ArgumentError(msg)
+    if (mmap_mode is not None or offset) and _is_folder(path):
+        _refuse_folder(path, mmap_mode, offset)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
     if effective != "r" and (how.get("snapshot") or how.get("recover")):
         msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
         raise ArgumentError(msg)
     if mmap_mode == "c":
         how["snapshot"] = True  # what is kept in memory goes with the state that was found
-    store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
+    try:
+        store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
+    except FileNotFoundError:
+        _place(path)  # says so better
+        raise
+    contiguous = not (isinstance(store, FrameStore) and store.sparse)
     if mmap_mode == "c":
+        from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (few handles keep changes in memory)
+
         store = MemoryStore.over(store)
     return Handle(
         store,
@@ -208,6 +227,14 @@ def open_handle(
         snapshot=bool(how.get("snapshot")),
         recover=bool(how.get("recover")),
     )
+
+
+def _refuse_folder(path: str, mmap_mode: str | None, offset: int) -> NoReturn:
+    if mmap_mode is not None:
+        msg = f"mmap_mode {mmap_mode!r}: {path} is a directory, a sparse frame, which cannot be mapped; use mode"
+        raise ArgumentError(msg)
+    msg = f"offset: expected 0 for {path}, a directory, got {offset}"
+    raise ArgumentError(msg)
 
 
 def _is_folder(path: str) -> bool:
@@ -249,6 +276,8 @@ def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOpt
     try:
         return FrameStore.open(path, offset=offset, writable=writable, **how)
     except FormatError:
+        from superchunk.storage.legacy import open_legacy  # noqa: PLC0415  (few files are that old)
+
         legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
         if legacy is None:
             raise
@@ -269,8 +298,11 @@ def create_handle(
     meta: Mapping[str, bytes],
     *,
     publish: bool,
+    there: bool | None = None,
 ) -> Handle:
     """Return a handle on a new container; without `publish` its file has no name yet.
+
+    Whether something is `there`, at the path, is not looked for again by who knows it.
 
     Raises
     ------
@@ -283,9 +315,11 @@ def create_handle(
     path = local_path(storage.urlpath)
     store: ChunkStore
     if path is None:
+        from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (files need none)
+
         store = MemoryStore(settings, chunksize, meta)
     else:
-        if exists(path):
+        if exists(path) if there is None else there:
             _make_way(path)
         store = FrameStore.create(
             path,

@@ -97,6 +97,9 @@ class VerifyReport:
     """One file, or a directory."""
     status: FrameStatus
     """``damaged`` if any part or chunk is; ``sound`` if all is proven; else ``not sealed``."""
+    is_frame: bool = True
+    """Whether anything tells of a Blosc2 frame. Another file, or one whose both ends are lost, has the
+    status ``damaged`` as well."""
     parts: tuple[PartReport, ...] = ()
     """Everything but the chunks, in the order of the frame."""
     nchunks: int = 0

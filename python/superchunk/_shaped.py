@@ -20,7 +20,6 @@ from superchunk import _engine, _zfp
 from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
 from superchunk.exceptions import ArgumentError, DtypeError, UnsupportedError
 from superchunk.frame.b2nd import LAYERS, ArrayLayout
-from superchunk.frame.dtypes import parse_dtype
 from superchunk.params import Codec, Filter
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ def _check_floats(names: list[str], layout: ArrayLayout, typesize: int) -> None:
     """Refuse items that are not f32 or f64; of items without a dtype nothing is known."""
     if layout.dtype_text is None:
         return
+    from superchunk.frame.dtypes import parse_dtype  # noqa: PLC0415  (few codecs ask)
+
     try:
         dtype = parse_dtype(layout.dtype_text, typesize)
     except DtypeError:

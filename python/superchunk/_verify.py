@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._anatomy import Bytes, decode_in_pieces, examine
+from superchunk._anatomy import Bytes, decode_in_pieces, examine, looks_like_a_frame
 from superchunk._array_layer import layer_name, layout_in, true_layout
 from superchunk._chunkcheck import MOST_LISTED, ChunkCheck
 from superchunk._chunkplaces import FilePlaces, FolderPlaces
@@ -169,6 +169,7 @@ def _verify(
         offset=offset,
         kind="contiguous" if folder is None else "sparse",
         status=_overall(found, check),
+        is_frame=header is not None or folder is not None or looks_like_a_frame(place),
         parts=tuple(found.parts),
         nchunks=0 if index is None else len(index),
         chunks={} if check is None else check.by_name(),

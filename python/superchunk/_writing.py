@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._cpu import builtin_codecs
-from superchunk._encoding import cparams_of, encode_params, settings_of
+from superchunk._encoding import as_recorded, encode_params
 from superchunk._plan import chunks_of
 from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, read_shaped, zfp_hooks
 from superchunk._user import check_available, hooks_for
@@ -86,7 +86,7 @@ class Encoder:
 
     def __init__(self, cparams: CParams, owner: weakref.ref[SChunk], meta: Mapping[str, bytes] | None = None) -> None:
         self._meta = meta
-        self.cparams = replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)
+        self.cparams = as_recorded(cparams)
         self.prefilter: BlockFunction | None = None
         self._owner = owner
         self._params: _engine.EncodeParams | None = None

@@ -18,14 +18,14 @@ import operator
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
 
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from dataclasses import Field
 
 __all__ = [
     "DEFINED_CODECS_STOP",
@@ -164,16 +164,19 @@ ncores: Final = _count_cores()
 """The CPUs this process may use."""
 
 
-def nthreads_for(cores: int) -> int:
+def nthreads_for(cores: int, asked: str = "") -> int:
     """Return the default number of threads on a machine of `cores` CPUs.
 
-    At most 64, less one eighth where there are more than 16.
+    What the environment variable ``BLOSC_NTHREADS`` says, `asked`, if that is a number of threads. Otherwise one for
+    each CPU, at most 64, less one eighth where there are more than 16.
     """
+    if asked.isdecimal() and 1 <= int(asked) <= MAX_NTHREADS:
+        return int(asked)
     usable = min(cores, _MOST_DEFAULT_THREADS)
     return usable - usable // 8 if usable > _LARGE_MACHINE else usable
 
 
-_default_nthreads = nthreads_for(ncores)
+_default_nthreads = nthreads_for(ncores, os.environ.get("BLOSC_NTHREADS", ""))
 
 
 def default_nthreads() -> int:
@@ -219,6 +222,8 @@ def set_nthreads(nthreads: int) -> int:
 
 def _integer(name: str, value: object, low: int, high: int) -> int:
     """Return `value` as an int of the range, or raise an error that names the field."""
+    if type(value) is int and low <= value <= high:  # as nearly always
+        return value
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -252,7 +257,8 @@ def _member(kind: type[_E], name: str, value: object, low: int, high: int) -> _E
 
 def number_of(choice: enum.Enum | int) -> int:
     """Return the format's number of an enum member, or the number itself."""
-    return choice if isinstance(choice, int) else int(choice.value)
+    number: int = choice if isinstance(choice, int) else choice._value_
+    return number
 
 
 _OF_NUMBERS = (Codec.ZFP_ACC, Codec.ZFP_PREC, Codec.ZFP_RATE)
@@ -338,8 +344,13 @@ class CParams:
         }
         plain = isinstance(self.filters, _Unasked) and checked["codec"] in _OF_NUMBERS
         given = [Filter.NOFILTER] * NFILTERS if plain else self.filters
-        filters = [_member(Filter, f"filters[{i}]", f, 0, _BYTE) for i, f in enumerate(given)]
-        meta = [_integer(f"filters_meta[{i}]", m, -128, _BYTE) for i, m in enumerate(self.filters_meta)]
+        filters = [
+            f if type(f) is Filter else _member(Filter, f"filters[{i}]", f, 0, _BYTE) for i, f in enumerate(given)
+        ]
+        meta = [
+            m if type(m) is int and 0 <= m <= _BYTE else _integer(f"filters_meta[{i}]", m, -128, _BYTE)
+            for i, m in enumerate(self.filters_meta)
+        ]
         if len(filters) > NFILTERS:
             msg = f"filters: expected at most {NFILTERS}, got {len(filters)}"
             raise ArgumentError(msg)
@@ -353,6 +364,15 @@ class CParams:
         ]
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+
+def copied(cparams: CParams) -> CParams:
+    """Return the same parameters, which are checked already, with lists of their own."""
+    new = object.__new__(CParams)
+    for name in CParams.__match_args__:
+        value = getattr(cparams, name)
+        object.__setattr__(new, name, [*value] if type(value) is list else value)
+    return new
 
 
 @dataclass(frozen=True, slots=True)
@@ -554,8 +574,7 @@ def from_fields(kind: type[_P], given: Mapping[str, Any]) -> _P:
         A key is not a field; the message names both.
 
     """
-    known: tuple[Field[Any], ...] = fields(kind)
-    names = [f.name for f in known]
+    names = kind.__match_args__
     for key in given:
         if key not in names:
             msg = f"{kind.__name__}: unknown field {key!r}; the fields are {', '.join(names)}"
@@ -578,12 +597,15 @@ def as_dparams(value: DParams | Mapping[str, Any] | None) -> DParams:
     if isinstance(value, DParams):
         return value
     if value is None:
-        return DParams()
+        return _default_dparams(_default_nthreads)
     if not isinstance(value, Mapping):
         msg = f"dparams: expected a DParams, a dict of its fields or None, got {type(value).__name__}"
         raise TypeError(msg)
     return from_fields(DParams, value)
 
+
+_default_dparams: Final = lru_cache(maxsize=1)(DParams)
+"""The same for all who ask for no other number of threads."""
 
 cparams_dflts: dict[str, Any] = asdict(CParams())
 """The defaults of `CParams`; a copy to look at, changing it changes nothing."""

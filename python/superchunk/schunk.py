@@ -34,13 +34,13 @@ from superchunk._opening import (
     is_array,
     mode_of,
     open_handle,
+    pack_layers,
     publishing,
 )
 from superchunk._shaped import read_shaped
 from superchunk._user import hooks_for
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
 from superchunk.exceptions import ArgumentError
-from superchunk.meta import pack_meta
 from superchunk.params import (
     DParams,
     Storage,
@@ -153,7 +153,7 @@ class SChunk(FactCalls):
         if mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
             msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
             raise ArgumentError(msg)
-        self._make(place, chunksize, view, as_cparams(cparams, itemsize), decompress, {})
+        self._make(place, chunksize, view, as_cparams(cparams, itemsize), decompress, {}, there=found)
         self._handle.deserialize = wanted
 
     def _make(
@@ -164,23 +164,29 @@ class SChunk(FactCalls):
         compress: CParams,
         decompress: DParams,
         values: Mapping[str, object],
+        *,
+        there: bool | None = None,
     ) -> None:
         """Make a new container with `values` as metadata; its file gets its name with the first content."""
         step = _chunksize(chunksize, view, compress.typesize)
-        layers = pack_meta(place.meta)
+        layers = pack_layers(place)
         check_usable(compress, decompress)
         encoder = Encoder(compress, weakref.ref(self), layers)
         encoder.check()
-        if view is not None:
-            compress = replace(compress, blocksize=encoder.blocksize_for(view))
+        blocksize = compress.blocksize if view is None else encoder.blocksize_for(view)
+        chosen: CParams | Encoder = encoder
+        if blocksize != compress.blocksize:
+            compress = chosen = replace(compress, blocksize=blocksize)
         filled = bool(values) or (view is not None and view.nbytes > 0)
-        handle = create_handle(place, settings_of(compress, decompress.nthreads), step, layers, publish=not filled)
-        self._attach(handle, compress, decompress)
+        settings = settings_of(compress, decompress.nthreads)
+        handle = create_handle(place, settings, step, layers, publish=not filled, there=there)
+        self._attach(handle, chosen, decompress)
         if filled:
             with publishing(handle), handle.opened().batch():
                 if view is not None and view.nbytes:
                     append_bytes(handle.opened(), self._encoder, view)
-                self.vlmeta.update(values)
+                if values:
+                    self.vlmeta.update(values)
 
     @classmethod
     def _of_data(  # the packed arrays' way in
@@ -222,7 +228,7 @@ class SChunk(FactCalls):
         )
         store = handle.opened()
         try:
-            _check_opened(store, path, pack_meta(place.meta))
+            _check_opened(store, path, pack_layers(place))
             self._attach_opened(handle, cparams, dparams)
         except BaseException:
             handle.close()

@@ -18,9 +18,9 @@ import time
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from superchunk.arrays.form import Form, view_form
+from superchunk.arrays.form import form_of, view_form
 from superchunk.exceptions import ArgumentError, FormatError
-from superchunk.frame.b2nd import LAYERS, ArrayLayout
+from superchunk.frame.b2nd import LAYERS
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from superchunk._handle import Handle
+    from superchunk.arrays.form import Form
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParams, DParams
     from superchunk.schunk import SChunk
@@ -113,12 +114,10 @@ class ArrayBase:
         return self._form_of(store)
 
     def _form_of(self, store: ChunkStore) -> Form:
-        raw = store.meta[self._layer]
-        layout = ArrayLayout.from_bytes(raw)
-        typesize = store.settings.typesize
-        chunksize = store.chunksize if layout.nchunks or store.nchunks else 0
-        layout.check(typesize=typesize, chunksize=chunksize, nchunks=store.nchunks)
-        form = Form(raw, layout, typesize)
+        typesize, nchunks = store.settings.typesize, store.nchunks
+        form = form_of(store.meta[self._layer], typesize)
+        if nchunks != form.nchunks or (nchunks and store.chunksize != form.chunk_nbytes):
+            form.layout.check(typesize=typesize, chunksize=store.chunksize, nchunks=nchunks)
         if store.nbytes != form.nchunks * form.chunk_nbytes:
             raise FormatError(
                 "frame nbytes", at=0x1E, expected=f"{form.nchunks} chunks of {form.chunk_nbytes}", found=store.nbytes

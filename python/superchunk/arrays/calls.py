@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import contextmanager
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -276,12 +277,11 @@ class ArrayCalls(SharedArray, Managed):
         """Iterate over what is known of each chunk without reading its data."""
         grid = self._fresh().layout.grid
         shown = self._form.only_shown
-        for info in self.schunk.iterchunks_info():
+        for coords, info in zip(product(*map(range, grid)), self.schunk.iterchunks_info(), strict=False):
             value = info.repeated_value
             item = (
                 None if value is None else np.frombuffer(value, self.dtype)[0] if len(value) == self.itemsize else value
             )
-            coords = tuple(map(int, np.unravel_index(info.nchunk, grid)))
             yield ChunkInfoNDArray(info.nchunk, shown(coords), info.cratio, info.special, item, info.lazychunk)
 
     @property

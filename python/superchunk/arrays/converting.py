@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superchunk._encoding import as_recorded
 from superchunk._writing import with_typesize
 from superchunk.arrays.filling import boxes_of, build_array, put_boxes, put_special
-from superchunk.arrays.making import as_recorded, begin_array, check_names, plan_array, storage_field
+from superchunk.arrays.making import begin_array, check_names, plan_array, storage_field
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.partition import lengths
 from superchunk.arrays.sources import source_of

@@ -14,21 +14,22 @@ Source: docs/format/b2nd.md, "Geometry".
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from superchunk import _engine
 from superchunk.arrays.selection import Cross, Points
 from superchunk.exceptions import ArgumentError
+from superchunk.frame.b2nd import ArrayLayout
 from superchunk.frame.dtypes import parse_dtype
 
-if TYPE_CHECKING:
-    from superchunk.frame.b2nd import ArrayLayout
+__all__ = ["Form", "form_of", "strides_of", "view_form"]
 
-__all__ = ["Form", "strides_of", "view_form"]
+_SHORT = 1024
+"""Most bytes of a layer whose form is kept."""
 
 
 def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -170,6 +171,38 @@ class Form:
         return items if self.direct and items.ndim else items.reshape(-1).view(np.uint8)
 
 
+def form_of(raw: bytes, typesize: int) -> Form:
+    """Return the form of an array, those of short layers kept for other arrays of the same layer.
+
+    Parameters
+    ----------
+    raw
+        The content of the metalayer.
+    typesize
+        Bytes of an item, as the frame's header says.
+
+    Raises
+    ------
+    FormatError
+        The layer is damaged, or cannot be true of items of that size.
+
+    """
+    if len(raw) > _SHORT:
+        return _form_of(raw, typesize)
+    form = _kept_form_of(raw, typesize)
+    # The names of fields can be changed, and then must not change for others.
+    return form if form.dtype.names is None else Form(raw, form.layout, typesize)
+
+
+def _form_of(raw: bytes, typesize: int) -> Form:
+    layout = ArrayLayout.from_bytes(raw)
+    layout.check(typesize=typesize, chunksize=0, nchunks=layout.nchunks)
+    return Form(raw, layout, typesize)
+
+
+_kept_form_of = lru_cache(maxsize=64)(_form_of)
+
+
 def _places(layout: ArrayLayout, steps: tuple[int, ...]) -> tuple[tuple[int, int, int, int, int, int], ...]:
     """Return for each dimension what turns a coordinate into chunk number and place in the chunk.
 
@@ -216,10 +249,10 @@ def view_form(base: Form, axes: tuple[int | None, ...]) -> Form:
         order.insert(after[0] if after else len(order), axis)
     seen = -1
     shown = tuple(-1 if axis in hidden else (seen := seen + 1) for axis in order)
-    physical = replace(
-        layout,
+    physical = ArrayLayout(
         shape=tuple(1 if axis is None else layout.shape[axis] for axis in order),
         chunks=tuple(1 if axis is None else layout.chunks[axis] for axis in order),
         blocks=tuple(1 if axis is None else layout.blocks[axis] for axis in order),
+        dtype_text=layout.dtype_text,
     )
     return Form(base.raw, physical, base.itemsize, shown if hidden else None, layout.blocks)

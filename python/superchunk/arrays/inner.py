@@ -8,9 +8,8 @@ Source: NumPy's user guide, "Structured arrays".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Inner", "inner_selection"]
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(NamedTuple):
     """An index into the dimensions of an array and of its sub-arrays."""
 
     items: Cross | Points

@@ -16,9 +16,10 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._chunk_reads import chunk_bytes
+from superchunk._encoding import as_recorded
 from superchunk._shaped import is_shaped
 from superchunk.arrays.filling import build_array
-from superchunk.arrays.making import as_recorded, plan_array
+from superchunk.arrays.making import plan_array
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.sources import Source, source_of
 from superchunk.arrays.steady import held_still

@@ -16,13 +16,13 @@ from __future__ import annotations
 import operator
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from superchunk._encoding import cparams_of, settings_of
-from superchunk._opening import check_storage, create_handle, exists, mode_of, publishing
+from superchunk._encoding import settings_of
+from superchunk._opening import check_storage, create_handle, exists, mode_of, pack_layers, publishing
 from superchunk._user import check_available
 from superchunk._writing import with_typesize
 from superchunk.arrays.partition import choose_partition
@@ -31,7 +31,6 @@ from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.frame.dtypes import dtype_text
 from superchunk.frame.index import MAX_CHUNKS
 from superchunk.frame.metalayers import MAX_METALAYERS
-from superchunk.meta import pack_meta
 from superchunk.params import (
     MAX_DIM,
     CParams,
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ArrayKeywords",
     "Blueprint",
-    "as_recorded",
     "as_shape",
     "begin_array",
     "check_names",
@@ -284,7 +282,7 @@ def _layers_of(layout: ArrayLayout, place: Storage, layers: Mapping[str, bytes] 
     if layers is not None and place.meta is not None:
         msg = "meta: a copy has the metalayers of its original"
         raise ValueError(msg)
-    others = pack_meta(place.meta) if layers is None else layers
+    others = pack_layers(place) if layers is None else layers
     for name in LAYERS:
         if layers is None and name in others:
             msg = f"meta[{name!r}]: expected another name, this one is the array's own"
@@ -294,8 +292,3 @@ def _layers_of(layout: ArrayLayout, place: Storage, layers: Mapping[str, bytes] 
         msg = f"meta: expected at most {MAX_METALAYERS - 1} metalayers beside the array's own, got {len(kept)}"
         raise ArgumentError(msg)
     return {LAYERS[0]: layout.to_bytes(), **kept}
-
-
-def as_recorded(cparams: CParams) -> CParams:
-    """Return parameters with all six filters spelled out, as a container gives them back."""
-    return replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)

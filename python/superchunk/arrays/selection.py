@@ -13,7 +13,6 @@ Source: NumPy's user guide, "Indexing on ndarrays".
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,8 +32,7 @@ _KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cross:
+class Cross(NamedTuple):
     """All combinations of the positions in each dimension."""
 
     axes: tuple[Positions, ...]
@@ -65,8 +63,7 @@ class Cross:
         return moved.transpose([*np.argsort(self.order), *range(len(counts), len(counts) + ninner)])
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(NamedTuple):
     """Items one by one."""
 
     coords: tuple[NDArray[np.int64], ...]

@@ -14,7 +14,6 @@ from superchunk._handle import Handle
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.reading import read_selection
 from superchunk.arrays.selection import Cross, select
-from superchunk.storage.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,6 +197,7 @@ def _read(array: ArrayBase, selection: Cross | Points) -> NumpyArray[Any]:
 def snapshot_of(array: ArrayBase) -> ArrayBase:
     """Return an array of the same items that no later change reaches."""
     from superchunk.schunk import SChunk  # noqa: PLC0415  (made here only)
+    from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (as above)
 
     handle = array._handle
     schunk = SChunk._of_handle(Handle(MemoryStore.over(handle.fresh())), None, array.dparams)

@@ -10,6 +10,7 @@ Source: docs/cli.md.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 for success, 1 for a failure, 2 for a wrong command line.
 
     """
+    _open_standard_streams()
     missing = [name for name in ("click", "rich") if importlib.util.find_spec(name) is None]
     if missing:
         sys.stderr.write(
@@ -40,6 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "pip install 'superchunk[cli]' brings what is missing\n"
         )
         return 1
-    from superchunk.cli.app import run  # noqa: PLC0415 - its imports are the ones just checked
+    try:
+        from superchunk.cli.app import run  # noqa: PLC0415 - its imports are the ones just checked
 
-    return run(arguments)
+        return run(arguments)
+    except KeyboardInterrupt:
+        sys.stderr.write("superchunk: interrupted\n")
+        return 130
+
+
+def _open_standard_streams() -> None:
+    """Let standard streams that the caller closed lead nowhere, so that no file of ours takes their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as we run

@@ -1,7 +1,7 @@
 """The list of commands, and what becomes of their errors.
 
 Exit codes: 0 success, 1 failure (one line on stderr), 2 wrong command line, 3 nothing proves
-a frame that was verified, 130 interrupted, 143 terminated.
+a frame that was verified, 4 what was verified is no frame, 129 the terminal has gone, 130 interrupted, 143 terminated.
 A reader of our output that goes away early (``superchunk cat … | head``) is no
 failure.
 
@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
-import threading
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,21 +25,20 @@ from superchunk.cli.compress import compress
 from superchunk.cli.convert import convert
 from superchunk.cli.decompress import decompress
 from superchunk.cli.demo import demo
-from superchunk.cli.errors import EXPECTED, describe
+from superchunk.cli.errors import EXPECTED, describe, making
 from superchunk.cli.info import info
 from superchunk.cli.repair import compact as compact_frame
 from superchunk.cli.repair import repair
+from superchunk.cli.signals import termination_unwinds
 from superchunk.cli.verify import verify
 from superchunk.cli.view import view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
+    from collections.abc import Sequence
 
 __all__ = ["run"]
 
 INTERRUPTED = 130
-TERMINATED = 143
 
 
 class _Commands(click.Group):
@@ -91,23 +88,6 @@ for _command in (
     commands.add_command(_command)
 
 
-@contextlib.contextmanager
-def _termination_unwinds() -> Iterator[None]:
-    """Let SIGTERM end the process through its ``finally`` clauses, so no half file stays."""
-
-    def stop(_signum: int, _frame: FrameType | None) -> NoReturn:
-        sys.exit(TERMINATED)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code.
 
@@ -118,7 +98,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
     """
     try:
-        with _termination_unwinds():
+        with termination_unwinds(), making("standard output"):
             result = commands.main(
                 args=None if arguments is None else list(arguments),
                 prog_name="superchunk",

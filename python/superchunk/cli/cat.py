@@ -12,9 +12,8 @@ import click
 import numpy as np
 
 from superchunk.cli.files import STANDARD, open_output
-from superchunk.cli.layout import Layout
 from superchunk.cli.options import parse_dtype, parse_items, threads_option
-from superchunk.cli.reading import in_reading_order, open_frame, pieces
+from superchunk.cli.reading import Items, open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +60,7 @@ def _printable(text: str) -> str:
 )
 @click.option("--raw", is_flag=True, help="Write bytes and not text.")
 @click.option("-o", "--output", "target", metavar="OUT", default=STANDARD, help="Write bytes to a file.")
-@click.option("--storage-order", is_flag=True, help="Of an n-dimensional array print the chunks as they are.")
+@click.option("--storage-order", is_flag=True, help="Of an array print the chunks as they are, padding included.")
 @threads_option()
 @click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
 def cat(
@@ -75,18 +74,17 @@ def cat(
     threads: int | None,
     force: bool,
 ) -> None:
-    """Print items of FRAME, one a line.
+    """Print items of FRAME, one a line; those of an array in C order, the last index varying fastest.
 
     An item is of the dtype given, else of the dtype recorded, else typesize bytes in hexadecimal.
     """
     with open_frame(frame, threads=threads) as schunk:
-        in_reading_order(frame, schunk, storage_order=storage_order)
+        content = Items.of(schunk, storage_order=storage_order)
         if dtype is None:
-            dtype = Layout.of(schunk).dtype
-        itemsize = schunk.typesize if dtype is None else max(dtype.itemsize, 1)
-        whole = len(schunk) * schunk.typesize
-        start, stop = items.within(whole // itemsize)
-        wanted = pieces(schunk, start * itemsize, stop * itemsize)
+            dtype = content.dtype()
+        itemsize = content.typesize if dtype is None else max(dtype.itemsize, 1)
+        start, stop = items.within(content.nbytes // content.typesize * content.typesize // itemsize)
+        wanted = content.pieces(start * itemsize, stop * itemsize)
         if raw or target != STANDARD:
             with open_output(target, force=force, source=frame) as stream:
                 stream.writelines(wanted)

@@ -21,7 +21,7 @@ import superchunk
 from superchunk import SpecialValue
 from superchunk.cli import output
 from superchunk.cli.convert_arrays import Job, convert_array
-from superchunk.cli.errors import EXPECTED, Failure, about, describe
+from superchunk.cli.errors import EXPECTED, Failure, about, describe, making
 from superchunk.cli.formats.base import Plan as Wishes
 from superchunk.cli.formats.places import BLOSC2, TARGETS, Place
 from superchunk.cli.options import CODECS, parse_filters, parse_shape, parse_size, threads_option
@@ -164,7 +164,10 @@ def _verify(path: str) -> None:
 
 
 def _check(plan: Plan, schunk: SChunk, *, verify: bool) -> None:
-    """Read the new frame back; remove it and raise if it is not what it should be."""
+    """Read the new frame back; remove it and raise if it is not what it should be.
+
+    If something ends the command before that is known, it is removed too, unless it has replaced another one.
+    """
     try:
         with (
             as_schunk(superchunk.open(plan.target)) as made,
@@ -176,6 +179,10 @@ def _check(plan: Plan, schunk: SChunk, *, verify: bool) -> None:
     except (*EXPECTED, Failure) as error:
         superchunk.remove_urlpath(plan.target)
         raise Failure(f"{plan.target}: {describe(error)}; the new frame is removed") from error
+    except BaseException:
+        if not plan.force:
+            superchunk.remove_urlpath(plan.target)
+        raise
 
 
 def _stored(path: Path) -> int:
@@ -225,7 +232,8 @@ def _stays(source: Place, target: Place) -> bool:
 def _move(source: str, target: str, *, contiguous: bool | None, force: bool, verify: bool) -> dict[str, Any]:
     """Make the frame with the same chunks."""
     try:
-        return _run(Plan.of(source, target, contiguous=contiguous, force=force), verify=verify)
+        with making(target):
+            return _run(Plan.of(source, target, contiguous=contiguous, force=force), verify=verify)
     except EXPECTED as error:
         raise about(source, error, target) from error
 

@@ -13,6 +13,7 @@ Source: docs/cli.md, section "Arrays".
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import shutil
@@ -25,16 +26,17 @@ import numpy as np
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import Failure, describe
+from superchunk.cli.errors import Failure, describe, making
 from superchunk.cli.files import STANDARD, writing_aside
 from superchunk.cli.formats.base import FOREIGN
-from superchunk.cli.formats.boxes import aligned_boxes, sequential_boxes
+from superchunk.cli.formats.boxes import aligned_boxes, box_shape, sequential_boxes
 from superchunk.cli.formats.places import BLOSC2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from superchunk.cli.formats.base import Box, Plan, Source, Target
+    from superchunk.cli.formats.base import Plan, Source, Target
+    from superchunk.cli.formats.boxes import Tiling
     from superchunk.cli.formats.places import Place
 
 __all__ = ["Job", "convert_array"]
@@ -71,7 +73,8 @@ def convert_array(job: Job) -> dict[str, Any]:
         plan = _plan(job, source)
         with _aside(job) as aside:
             try:
-                facts = _write(job, source, plan, aside)
+                with making(job.target.name):
+                    facts = _write(job, source, plan, aside)
             except FOREIGN as error:
                 raise _about(job.target.name, error) from error
     facts["target_bytes"] = _stored(Path(job.target.path))
@@ -93,7 +96,7 @@ def _plan(job: Job, source: Source) -> Plan:
     return replace(job.wishes, shape=source.shape, dtype=source.dtype, fill=source.fill, hint=source.chunks)
 
 
-def _boxes(source: Source, target: Target) -> Iterator[Box]:
+def _tiling(source: Source, target: Target) -> Tiling:
     """Return the boxes to move, in the order that suits the target."""
     shape, itemsize = source.shape, source.dtype.itemsize
     chunks = target.chunks
@@ -104,12 +107,18 @@ def _boxes(source: Source, target: Target) -> Iterator[Box]:
     return aligned_boxes(shape, itemsize, tuple(max(part, 1) for part in chunks), source.chunks)
 
 
+def _written(source: Source, tiling: Tiling) -> set[int] | None:
+    """Return the numbers of the boxes of which anything was written, None if that is unknown: it may be all."""
+    found: set[int] = set()
+    known = source.visit_written(lambda start: found.update(tiling.meeting(start, source.chunks or source.shape)))
+    return found if known else None
+
+
 def _write(job: Job, source: Source, plan: Plan, aside: Path) -> dict[str, Any]:
     nbytes = int(np.prod(source.shape, dtype=object)) * plan.itemsize
     target = job.target.create(aside, plan, replace=job.force)
     with contextlib.closing(target):
-        with output.progress(job.target.name, nbytes) as advance:
-            _move(source, target, _boxes(source, target), advance)
+        _move(job.target.name, source, target)
         left_out = _carry(source, target)
         target.finish()
         settled = target.settled
@@ -129,11 +138,24 @@ def _write(job: Job, source: Source, plan: Plan, aside: Path) -> dict[str, Any]:
     }
 
 
-def _move(source: Source, target: Target, boxes: Iterator[Box], advance: Callable[[int], None]) -> None:
-    for box in boxes:
-        values = source.read(box)
-        target.write(box, values)
-        advance(values.nbytes)
+def _move(name: str, source: Source, target: Target) -> None:
+    """Write all items; where nothing was written in the source, they are the fill value and are not read."""
+    tiling = _tiling(source, target)
+    written = _written(source, tiling)
+    numbers: Iterable[int] = range(tiling.count)
+    total = math.prod(source.shape)
+    if written is not None and target.begins_filled:
+        numbers = sorted(written)
+        total = sum(math.prod(box_shape(tiling.box(number))) for number in numbers)
+    raw = bytes(source.dtype.itemsize) if source.fill is None else source.fill
+    fill = np.frombuffer(raw, source.dtype).reshape(())
+    with output.progress(name, total * source.dtype.itemsize) as advance:
+        for number in numbers:
+            box = tiling.box(number)
+            read = written is None or number in written
+            values = source.read(box) if read else np.broadcast_to(fill, box_shape(box))
+            target.write(box, values)
+            advance(values.nbytes)
 
 
 def _carry(source: Source, target: Target) -> dict[str, str]:
@@ -159,12 +181,15 @@ def _compare(job: Job, source: Source, aside: Path, nbytes: int) -> None:
                 f"found {made.shape} and {made.dtype}"
             )
         chunks = made.chunks or source.chunks
-        boxes = (
+        tiling = (
             sequential_boxes(source.shape, source.dtype.itemsize)
             if chunks is None
             else aligned_boxes(source.shape, source.dtype.itemsize, chunks, source.chunks)
         )
-        for box in boxes:
+        theirs, ours = _written(source, tiling), _written(made, tiling)
+        both_known = theirs is not None and ours is not None and source.fill == made.fill
+        for number in sorted((theirs or set()) | (ours or set())) if both_known else range(tiling.count):
+            box = tiling.box(number)
             expected, found = np.ascontiguousarray(source.read(box)), np.ascontiguousarray(made.read(box))
             if expected.tobytes() != found.tobytes():
                 raise Failure(f"{job.target.name}: the items of box {box} differ; the new array is removed")

@@ -1,6 +1,6 @@
 """``superchunk decompress``: a frame back into the file it was made from.
 
-One chunk is in memory at a time.
+A few megabytes are in memory at a time, or one chunk if that is larger.
 
 Source: docs/cli.md, section "decompress".
 """
@@ -8,17 +8,20 @@ Source: docs/cli.md, section "decompress".
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
 from superchunk.cli import output
 from superchunk.cli.compress import SUFFIX
 from superchunk.cli.files import STANDARD, open_output
-from superchunk.cli.layout import Layout
 from superchunk.cli.options import threads_option
-from superchunk.cli.reading import in_reading_order, open_frame
+from superchunk.cli.reading import Items, open_frame
 
 __all__ = ["decompress"]
+
+SUFFIXES: Final = (SUFFIX, ".b2nd")
+"""What names of frames end in."""
 
 
 def _default_target(frame: str, *, npy: bool) -> str:
@@ -26,41 +29,46 @@ def _default_target(frame: str, *, npy: bool) -> str:
 
     Examples
     --------
-    >>> _default_target("a.npy.b2frame", npy=True), _default_target("a.b2frame", npy=True)
+    >>> _default_target("a.npy.b2frame", npy=True), _default_target("a.b2nd", npy=True)
     ('a.npy', 'a.npy')
 
     """
-    if not Path(frame).name.removesuffix(SUFFIX) or not frame.endswith(SUFFIX):
-        raise click.UsageError(f"{frame} does not end in {SUFFIX}, so the output needs a name: -o OUT, or -o -")
-    target = frame.removesuffix(SUFFIX)
+    name = frame.rstrip("/")
+    suffix = next((one for one in SUFFIXES if name.endswith(one)), None)
+    if suffix is None or not Path(name).name.removesuffix(suffix):
+        raise click.UsageError(f"{frame} does not end in {' or '.join(SUFFIXES)}, so the output needs a name: -o OUT")
+    target = name.removesuffix(suffix)
     return f"{target}.npy" if npy and not target.endswith(".npy") else target
 
 
 @click.command(short_help="Give back what compress was given.")
 @click.argument("frame", metavar="FRAME")
-@click.option("-o", "--output", "target", metavar="OUT", help=f"- is standard output.  [default: less {SUFFIX}]")
+@click.option(
+    "-o", "--output", "target", metavar="OUT", help="- is standard output.  [default: FRAME without its suffix]"
+)
 @click.option("--raw", is_flag=True, help="Write the items only, without a .npy header.")
-@click.option("--storage-order", is_flag=True, help="Of an n-dimensional array write the chunks as they are.")
+@click.option("--storage-order", is_flag=True, help="Of an array write the chunks as they are, padding included.")
 @threads_option()
 @click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
 def decompress(
     *, frame: str, target: str | None, raw: bool, storage_order: bool, threads: int | None, force: bool
 ) -> None:
-    """Decompress FRAME into the raw bytes or the .npy file that it was made from."""
+    """Decompress FRAME into the raw bytes or the .npy file that it was made from; an array becomes a .npy file.
+
+    What an array carries besides, convert keeps where the other format has a place for it.
+    """
     with open_frame(frame, threads=threads) as schunk:
-        in_reading_order(frame, schunk, storage_order=storage_order)
-        header = None if raw else Layout.of(schunk).header
+        items = Items.of(schunk, storage_order=storage_order)
+        header = None if raw else items.header()
         name = target or _default_target(frame, npy=header is not None)
         with (
             open_output(name, force=force, source=frame) as stream,
-            output.progress(f"decompress {frame}", schunk.nbytes) as advance,
+            output.progress(f"decompress {frame}", items.nbytes) as advance,
         ):
             if header is not None:
                 stream.write(header.raw)
-            for nchunk in range(schunk.nchunks):
-                chunk = schunk.decompress_chunk(nchunk)
-                if chunk is not None:  # it is bytes, because it was not asked to fill a buffer
-                    stream.write(chunk)
-                    advance(len(chunk))
+            for piece in items.all():
+                stream.write(piece)
+                advance(len(piece))
     if name != STANDARD:
         click.echo(f"{name}: {output.size(Path(name).stat().st_size)}")

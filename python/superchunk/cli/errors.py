@@ -5,14 +5,20 @@ Source: docs/cli.md, section "Exit codes".
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from superchunk.exceptions import FormatError, SuperchunkError
 
-__all__ = ["EXPECTED", "HDF5_MAGIC", "ZARR_FILES", "Failure", "about", "describe"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["EXPECTED", "HDF5_MAGIC", "ZARR_FILES", "Failure", "about", "describe", "making", "something_else"]
 
 EXPECTED = (SuperchunkError, OSError, ValueError, MemoryError)
 """What files, disks and arguments can cause. Anything else is a mistake of ours: a traceback."""
@@ -22,6 +28,8 @@ HDF5_MAGIC: Final = b"\x89HDF\r\n\x1a\n"
 """How a file of HDF5 begins."""
 ZARR_FILES: Final = ("zarr.json", ".zarray", ".zgroup")
 """What makes a directory one of Zarr."""
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What only writing can meet: the disk is full, or as much as one may have of it."""
 _OTHERS: Final = {b"\x93NUMPY": "a .npy file", HDF5_MAGIC: "an HDF5 file"}
 
 
@@ -46,11 +54,22 @@ def about(path: str, error: BaseException, *others: str) -> Failure:
     if not any(" ".join(name.split()) in message for name in (path, *others)):
         message = f"{path}: {message}"
     if isinstance(error, FormatError):
-        message += _what_else(path)
+        message += something_else(path)
     return Failure(message)
 
 
-def _what_else(path: str) -> str:
+@contextlib.contextmanager
+def making(name: str) -> Iterator[None]:
+    """Let a full disk be told with the name of what is being made, not with the one that it has meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise Failure(f"{name}: {os.strerror(error.errno)}") from error
+        raise
+
+
+def something_else(path: str) -> str:
     """Return what a file that is no frame is instead, if it is something that `convert` reads."""
     place = Path(path)
     try:

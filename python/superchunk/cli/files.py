@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from superchunk.cli.errors import Failure
+from superchunk.cli.errors import Failure, making
 from superchunk.cli.npy import NpyHeader
 from superchunk.exceptions import FormatError, TruncatedError
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STANDARD", "Input", "open_output", "writing_aside"]
 
+_FRAME_START = b"\x9e\xa8b2fr"
+"""How a frame begins, as far as the magic of ``.npy`` goes (docs/format/cframe.md)."""
 STANDARD = "-"
 """The name that stands for standard input or output."""
 
@@ -45,7 +47,7 @@ class Input:
     @classmethod
     @contextlib.contextmanager
     def open(cls, name: str, *, raw: bool) -> Iterator[Self]:
-        """Open `name` and read a ``.npy`` header if there is one.
+        """Open `name`, which is no frame, and read a ``.npy`` header if there is one.
 
         Parameters
         ----------
@@ -56,6 +58,8 @@ class Input:
 
         Raises
         ------
+        Failure
+            It is a Blosc2 frame.
         FormatError
             The header is damaged, or names a dtype of Python objects.
         OSError
@@ -78,6 +82,11 @@ class Input:
         if raw:
             return cls(name=name, stream=stream, header=None, nbytes=size)
         magic = stream.read(len(NpyHeader.MAGIC))
+        if magic == _FRAME_START:
+            raise Failure(
+                f"{name}: is a Blosc2 frame already; superchunk convert compresses it anew, bench --tune measures it, "
+                "--raw takes its bytes"
+            )
         if magic != NpyHeader.MAGIC:
             if named_npy:
                 raise Failure(f"{name}: does not begin like a .npy file; --raw takes it as it is")
@@ -158,7 +167,8 @@ def writing_aside(target: Path, *, force: bool, source: str = STANDARD) -> Itera
         mode = stat.S_IMODE(status.st_mode)
     aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
     try:
-        yield aside
+        with making(str(target)):
+            yield aside
         if mode is not None:
             aside.chmod(mode)
         if force:
@@ -185,8 +195,9 @@ def _rename_without_replacing(aside: Path, target: Path) -> None:
 def open_output(name: str, *, force: bool, source: str = STANDARD) -> Iterator[BinaryIO]:
     """Open standard output (``-``), or a file that gets its name when it is whole."""
     if name == STANDARD:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with making("standard output"):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
         return
     with writing_aside(Path(name), force=force, source=source) as aside, aside.open("xb") as stream:
         yield stream

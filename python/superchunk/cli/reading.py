@@ -1,4 +1,4 @@
-"""Opening a frame for a command, and reading it piece by piece.
+"""Opening a frame for a command, and reading its items piece by piece, in the order in which people count them.
 
 Source: docs/cli.md, section "Frames with arrays in them".
 """
@@ -6,19 +6,25 @@ Source: docs/cli.md, section "Frames with arrays in them".
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import superchunk
 from superchunk import DParams
-from superchunk.cli.errors import EXPECTED, Failure, about
-from superchunk.cli.layout import ArrayOfBlocks
+from superchunk.cli.errors import EXPECTED, about
+from superchunk.cli.formats.boxes import boxes_between
+from superchunk.cli.formats.npy import header_for
+from superchunk.cli.layout import ArrayOfBlocks, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from superchunk import SChunk
+    import numpy as np
 
-__all__ = ["as_schunk", "in_reading_order", "open_frame", "pieces"]
+    from superchunk import NDArray, SChunk
+    from superchunk.cli.npy import NpyHeader
+
+__all__ = ["Items", "as_schunk", "open_frame"]
 
 PIECE = 2**20
 """Bytes to read at once, about."""
@@ -52,32 +58,66 @@ def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
             raise about(path, error) from error
 
 
-def in_reading_order(path: str, frame: SChunk, *, storage_order: bool) -> None:
-    """Raise if the items of a frame do not stand in the order of the array they are.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """The items of a frame as bytes: of an array in C order, of a stream as they stand."""
 
-    The chunks of an n-dimensional array are boxes, padded to whole blocks: read one after the
-    other they give its items in no order that a reader would expect.
-    """
-    array = ArrayOfBlocks.of(frame)
-    if array is not None and not storage_order:
-        raise Failure(
-            f"{path}: holds an array of shape {array.shape} in boxes of {array.chunkshape}; "
-            "--storage-order reads its items as they are stored, padding included"
-        )
+    nbytes: int
+    typesize: int
+    _frame: SChunk
+    _array: NDArray | None
 
+    @classmethod
+    def of(cls, frame: SChunk, *, storage_order: bool) -> Self:
+        """Return the items of a frame; with `storage_order` the chunks of an array as they are, padding included."""
+        if storage_order or ArrayOfBlocks.of(frame) is None:
+            return cls(nbytes=frame.nbytes, typesize=frame.typesize, _frame=frame, _array=None)
+        array = superchunk.NDArray(frame)
+        return cls(nbytes=array.nbytes, typesize=array.dtype.itemsize, _frame=frame, _array=array)
 
-def pieces(frame: SChunk, start: int, stop: int) -> Iterator[bytes]:
-    """Yield bytes ``start:stop`` of a frame's items, about a megabyte at a time.
+    def dtype(self) -> np.dtype[Any] | None:
+        """Return what they are, None when nobody said."""
+        return Layout.of(self._frame).dtype if self._array is None else self._array.dtype
 
-    `stop` is at most the bytes of all whole items.
-    """
-    typesize = frame.typesize
-    step = max(PIECE // typesize, 1) * typesize
-    at = start
-    while at < stop:
-        first = at // typesize
-        end = min(stop, first * typesize + step)
-        data = frame[first : -(-end // typesize)]
-        skipped = at - first * typesize
-        yield data[skipped : skipped + end - at]
-        at = end
+    def header(self) -> NpyHeader | None:
+        """Return the ``.npy`` header that goes before them, None for raw bytes.
+
+        Raises
+        ------
+        FormatError
+            What the frame says about its items cannot be.
+        Failure
+            ``.npy`` has no words for the array's dtype.
+
+        """
+        if self._array is None:
+            return Layout.of(self._frame).header
+        return header_for(self._array.dtype, tuple(self._array.shape))
+
+    def all(self) -> Iterator[bytes]:
+        """Yield all of them: of a stream a chunk at a time."""
+        if self._array is not None:
+            yield from self.pieces(0, self.nbytes)
+            return
+        for nchunk in range(self._frame.nchunks):
+            yield self._frame.decompress_chunk(nchunk) or b""
+
+    def pieces(self, start: int, stop: int) -> Iterator[bytes]:
+        """Yield bytes ``start:stop`` of the items, a megabyte or a few at a time.
+
+        `stop` is at most the bytes of all whole items.
+        """
+        at = start // self.typesize * self.typesize
+        for data in self._whole_items(at // self.typesize, -(-stop // self.typesize)):
+            yield data[max(start - at, 0) : stop - at]
+            at += len(data)
+
+    def _whole_items(self, first: int, stop: int) -> Iterator[bytes]:
+        if self._array is None:
+            step = max(PIECE // self.typesize, 1)
+            for at in range(first, stop, step):
+                yield self._frame[at : min(at + step, stop)]
+            return
+        blocks = tuple(max(side, 1) for side in self._array.blocks)
+        for box in boxes_between(tuple(self._array.shape), self.typesize, first, stop, blocks, PIECE):
+            yield self._array[box].tobytes()

@@ -11,7 +11,7 @@ import click
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import EXPECTED, about
+from superchunk.cli.errors import EXPECTED, about, making
 from superchunk.cli.reading import as_schunk
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def repair(
     if in_place and target is not None:
         raise click.UsageError("--in-place and -o exclude each other")
     try:
-        with output.progress(frame, None, unit="chunks") as advance:
+        with making(target or frame), output.progress(frame, None, unit="chunks") as advance:
             report = superchunk.repair(
                 frame, target, offset=offset, contiguous=contiguous, in_place=in_place, progress=steps(advance)
             )
@@ -72,7 +72,7 @@ def compact(*, frame: str) -> None:
     The new file takes the old one's name when it is whole and on the disk.
     """
     try:
-        with as_schunk(superchunk.open(frame, mode="a")) as schunk:
+        with making(frame), as_schunk(superchunk.open(frame, mode="a")) as schunk:
             dead = schunk.dead_bytes
             with output.progress(frame, schunk.cbytes) as advance:
                 schunk.compact(progress=steps(advance))

@@ -12,12 +12,14 @@ import click
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import EXPECTED, about
+from superchunk.cli.errors import EXPECTED, about, something_else
 
 __all__ = ["verify"]
 
 _CODES: Final = {"sound": 0, "damaged": 1, "not sealed": 3}
 """Exit codes; 2 is a command line that makes no sense."""
+_NO_FRAME: Final = 4
+_WORST_FIRST: Final = (1, 4, 3, 0)
 _SHOWN: Final = 20
 
 
@@ -38,6 +40,13 @@ def _show(report: superchunk.VerifyReport) -> None:
         click.echo(f"  chunk {chunk.nchunk} {chunk.place}: {chunk.status}, {chunk.reason}")
     if len(listed) > _SHOWN:
         click.echo(f"  ... and {len(listed) - _SHOWN} more; --json lists them")
+
+
+def _instead(path: str) -> str:
+    """Return what is there instead of a frame, if that can be told."""
+    if Path(path).is_file() and not Path(path).stat().st_size:
+        return "; it is empty"
+    return something_else(path)
 
 
 def _check(path: str, *, decode: bool, threads: int | None) -> superchunk.VerifyReport:
@@ -62,8 +71,8 @@ def _check(path: str, *, decode: bool, threads: int | None) -> superchunk.Verify
 def verify(*, paths: tuple[str, ...], decode: bool, as_json: bool, threads: int | None) -> int:
     """Check whether every byte of the frames at PATH... is as it was written.
 
-    The exit code is 0 if all are sound, 1 if any is damaged or cannot be read, and 3 if
-    some are not sealed, so that nothing proves them, and none is damaged.
+    The exit code is 0 if all are sound and 1 if any is damaged or cannot be read. If none is, it is
+    4 if any is something else than a Blosc2 frame, and 3 if some are not sealed, so that nothing proves them.
     """
     codes = []
     reports = []
@@ -71,13 +80,19 @@ def verify(*, paths: tuple[str, ...], decode: bool, as_json: bool, threads: int 
         try:
             report = _check(path, decode=decode, threads=threads)
         except EXPECTED as error:
-            click.echo(f"superchunk: {about(path, error)}", err=True)
-            codes.append(_CODES["damaged"])
+            nothing_there = isinstance(error, FileNotFoundError) and Path(path).is_dir()
+            message = f"{path}: is no Blosc2 frame{_instead(path)}" if nothing_there else about(path, error)
+            click.echo(f"superchunk: {message}", err=True)
+            codes.append(_NO_FRAME if nothing_there else _CODES["damaged"])
+            continue
+        reports.append(report)
+        if not report.is_frame:
+            click.echo(f"superchunk: {path}: is no Blosc2 frame{_instead(path)}", err=True)
+            codes.append(_NO_FRAME)
             continue
         codes.append(_CODES[report.status])
-        reports.append(report)
         if not as_json:
             _show(report)
     if as_json:
         output.print_json([report.to_dict() for report in reports])
-    return next((code for code in (1, 3) if code in codes), 0)
+    return next((code for code in _WORST_FIRST if code in codes), 0)

@@ -28,17 +28,15 @@ MAX_LENGTH: Final = 1 << 18
 MAX_DEPTH: Final = 32
 """Most brackets within each other."""
 
-_TOKEN = re.compile(
-    r"""[ ]*(?:
+# Compiled when a text is read: few dtypes have fields.
+_NEXT = r"""[ ]*(?:
         (?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
       | (?P<number>-?[0-9]{1,19}(?![0-9A-Za-z_.]))
       | (?P<word>True|False|None)(?![0-9A-Za-z_])
       | (?P<sign>[\[\](){},:])
       | (?P<end>$)
-    )""",
-    re.VERBOSE,
-)
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
+    )"""
+_ESCAPE = r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)"
 _WORDS = {"True": True, "False": False, "None": None}
 _SHORT = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 _SURROGATES = range(0xD800, 0xE000)
@@ -67,13 +65,14 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._token = re.compile(_NEXT, re.VERBOSE)
         self._next = 0
         self.advance()
 
     def advance(self) -> None:
         """Go to the next token."""
         self.at = self._next
-        match = _TOKEN.match(self._text, self.at)
+        match = self._token.match(self._text, self.at)
         if match is None:
             raise self.unexpected()
         self.kind = match.lastgroup
@@ -136,7 +135,7 @@ class _Reader:
 
 def _unescape(token: str) -> str:
     """Return what a string in quotes says."""
-    return _ESCAPE.sub(_meaning, token[1:-1]) if "\\" in token else token[1:-1]
+    return re.sub(_ESCAPE, _meaning, token[1:-1]) if "\\" in token else token[1:-1]
 
 
 def _meaning(match: re.Match[str]) -> str:

@@ -29,14 +29,16 @@ Source: docs/format/b2nd.md.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from itertools import starmap
 from math import prod
 from operator import index
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, SupportsIndex
 
 from superchunk.exceptions import ArgumentError, FormatError, TruncatedError
 from superchunk.params import MAX_BUFFERSIZE, MAX_DIM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["LAYERS", "MAX_CHUNK_NBYTES", "ArrayLayout"]
 
@@ -71,8 +73,17 @@ class _Problem(NamedTuple):
         return self.part if self.dimension is None else f"{self.part}[{self.dimension}]"
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayLayout:
+class _Fields(NamedTuple):
+    """What an `ArrayLayout` says, not checked."""
+
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    blocks: tuple[int, ...]
+    dtype_text: str | None
+    dtype_format: int
+
+
+class ArrayLayout(_Fields):
     """Shape, chunk shape, block shape and dtype text of an array, which can all be true.
 
     Parameters
@@ -97,23 +108,27 @@ class ArrayLayout:
 
     """
 
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...]
-    blocks: tuple[int, ...]
-    dtype_text: str | None = None
-    dtype_format: int = 0
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
+    def __new__(
+        cls,
+        shape: Iterable[SupportsIndex],
+        chunks: Iterable[SupportsIndex],
+        blocks: Iterable[SupportsIndex],
+        dtype_text: str | None = None,
+        dtype_format: int = 0,
+    ) -> Self:
         """Check the values a caller gave."""
-        for name in ("shape", "chunks", "blocks"):
-            object.__setattr__(self, name, tuple(map(index, getattr(self, name))))
+        sizes, chunk, block = (tuple(map(index, numbers)) for numbers in (shape, chunks, blocks))
+        self = super().__new__(cls, sizes, chunk, block, dtype_text, dtype_format)
         problem = _problem(self.shape, self.chunks, self.blocks)
         if problem is not None:
             raise ArgumentError(f"{problem.field}: expected {problem.expected}, got {problem.found}")
-        if self.dtype_format != 0:
-            raise ArgumentError(f"dtype_format: expected 0, got {self.dtype_format!r}")
-        if self.dtype_text is not None:
-            _encode(self.dtype_text)
+        if dtype_format != 0:
+            raise ArgumentError(f"dtype_format: expected 0, got {dtype_format!r}")
+        if dtype_text is not None:
+            _encode(dtype_text)
+        return self
 
     @classmethod
     def from_bytes(cls, content: bytes | memoryview) -> Self:
@@ -141,7 +156,7 @@ class ArrayLayout:
         if problem is not None:
             at = _place(problem, ndim)
             raise FormatError(f"b2nd {problem.field}", at=at, expected=problem.expected, found=problem.found)
-        return cls(shape, chunks, blocks, _read_text(content, end))
+        return cls._make((shape, chunks, blocks, _read_text(content, end), 0))  # all checked
 
     def to_bytes(self) -> bytes:
         """Return the content of the metalayer, without the dtype's part if there is none."""

@@ -31,8 +31,8 @@ MAX_DEPTH: Final = 32
 """Deepest nesting of fields within fields."""
 
 # No commas and no parentheses: NumPy would take such a text apart by itself.
-_TEXT: Final = re.compile(r"[<>|=]?[A-Za-z?]\w{0,31}(\[\w{0,24}\])?", re.ASCII)
-_EXTRA: Final = re.compile(r"(bfloat16|u?int[124]|float[468]_\w{2,12})", re.ASCII)
+_TEXT: Final = r"[<>|=]?[A-Za-z?]\w{0,31}(\[\w{0,24}\])?"
+_EXTRA: Final = r"(bfloat16|u?int[124]|float[468]_\w{2,12})"
 _PAIR, _TRIPLE = 2, 3
 
 
@@ -139,10 +139,10 @@ def subarray(dtype: AnyDType, shape: object) -> AnyDType:
 
 
 def _of_text(text: str) -> AnyDType:
-    if not _TEXT.fullmatch(text):
+    if not re.fullmatch(_TEXT, text, re.ASCII):
         raise ValueError(f"dtype: expected a text such as '<f8', got {text[:80]!r}")
     try:
-        dtype = _extra(text) if _EXTRA.fullmatch(text) else np.dtype(text)
+        dtype = _extra(text) if re.fullmatch(_EXTRA, text, re.ASCII) else np.dtype(text)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"dtype: {error}") from None
     if dtype.hasobject or dtype.kind in "OT":

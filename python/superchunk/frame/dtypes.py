@@ -33,9 +33,9 @@ __all__ = ["dtype_text", "parse_dtype"]
 _KINDS = "biufcmMSUV"
 _KEYS: Final = {"names", "formats", "offsets", "titles", "itemsize", "aligned"}
 # Units may not be divided, as in M8[s/2]: NumPy never writes that, and s/0 ends the process.
-_PLAIN = re.compile(r"[<>=|]?[?A-Za-z][A-Za-z0-9_]{0,40}(\[([1-9][0-9]{0,9})?[A-Za-z\u03bc]{1,10}\])?", re.ASCII)
-_OLD_BYTES = re.compile(r"[<>=|]?a([0-9]*)", re.ASCII)
-_EXTRA = re.compile(r"bfloat16|float[468]_[a-z0-9]+|u?int[124]", re.ASCII)
+_PLAIN = r"[<>=|]?[?A-Za-z][A-Za-z0-9_]{0,40}(\[([1-9][0-9]{0,9})?[A-Za-z\u03bc]{1,10}\])?"
+_OLD_BYTES = r"[<>=|]?a([0-9]*)"
+_EXTRA = r"bfloat16|float[468]_[a-z0-9]+|u?int[124]"
 _MAX_SHOWN = 100
 _MAX_SIZE = 2**31 - 1
 
@@ -93,7 +93,7 @@ def parse_dtype(text: str | None, typesize: int, *, at: int = 0) -> np.dtype[Any
     if text is None:
         return np.dtype(("S", typesize))
     try:
-        dtype = _build(text if _PLAIN.fullmatch(text) else _literals.parse(text))
+        dtype = _build(text if re.fullmatch(_PLAIN, text) else _literals.parse(text))
         _refuse(dtype)
     except (TypeError, ValueError, OverflowError, SyntaxError, Warning) as error:
         found = f"{_short(repr(text))}, {_short(error)}"
@@ -221,14 +221,14 @@ def _dtype(spelled: Any, *, align: bool = False) -> np.dtype[Any]:  # noqa: ANN4
 
 def _plain(text: str) -> np.dtype[Any]:
     """Return the dtype that is no record."""
-    if _EXTRA.fullmatch(text):
+    if re.fullmatch(_EXTRA, text):
         try:
             return _dtype(getattr(importlib.import_module("ml_dtypes"), text))
         except (ImportError, AttributeError):
             return np.dtype(("V", 2 if text == "bfloat16" else 1))
-    if not _PLAIN.fullmatch(text):
+    if not re.fullmatch(_PLAIN, text):
         raise ValueError(f"expected a type, found {text!r}")
-    old = _OLD_BYTES.fullmatch(text)
+    old = re.fullmatch(_OLD_BYTES, text)
     return np.dtype(f"S{old[1]}" if old else text)
 
 

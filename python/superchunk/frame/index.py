@@ -88,6 +88,9 @@ def special_kind(entry: int, nchunk: int) -> int:
     return kind
 
 
+_NO_WINDOW: Final = (0, array("q"))
+
+
 def located(error: FormatError, what: str, at: int) -> FormatError:
     """Return `error`, about a chunk, as one about byte `at` of the frame onwards."""
     if isinstance(error, TruncatedError):
@@ -109,14 +112,13 @@ class Index:
 
     __slots__ = ("_array", "_at", "_journal", "_len", "_repeated", "_source", "_window")
 
-    def __init__(self, entries: Iterable[int] = ()) -> None:
-        """Make an index of `entries` (64-bit integers)."""
-        self._array: array[int] | None = array("q", entries)
-        self._len = len(self._array)
+    def __init__(self, entries: Iterable[int] = (), *, kept: tuple[Source | None, int, int] | None = None) -> None:
+        """Make an index of `entries` (64-bit integers), or of those `kept` in a chunk: source, number, position."""
+        self._array: array[int] | None = array("q", entries) if kept is None else None
+        self._source: Source | None
+        self._source, self._len, self._at = (None, len(self._array or ()), 0) if kept is None else kept
         self._repeated: int | None = None
-        self._source: Source | None = None
-        self._at = 0
-        self._window: tuple[int, array[int]] = (0, array("q"))
+        self._window: tuple[int, array[int]] = _NO_WINDOW
         self._journal: list[tuple[int, int, object]] = []
 
     @classmethod
@@ -164,9 +166,7 @@ class Index:
         value = info.repeated_value if info.special == _VALUE else bytes(ENTRY_LEN)
         if info.special not in (0, _NAN) and value is not None and len(value) == ENTRY_LEN:
             return cls.repeated(int.from_bytes(value, "little", signed=True), nchunks)
-        index = cls()
-        index._array, index._len, index._source, index._at = None, nchunks, source, at
-        return index
+        return cls(kept=(source, nchunks, at))
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -199,11 +199,11 @@ class Index:
 
     def copy(self) -> Index:
         """Return an index of its own with the same entries, as lazy as this one."""
-        index = Index()
         entries = self._array
-        index._array = None if entries is None else entries[:]
-        index._len, index._repeated = self._len, self._repeated
-        index._source, index._at = self._source, self._at
+        if entries is not None:
+            return Index(entries)
+        index = Index(kept=(self._source, self._len, self._at))
+        index._repeated = self._repeated
         return index
 
     def mark(self) -> JournalMark:

@@ -16,8 +16,8 @@ Source: docs/format/integrity.md.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from superchunk import _engine
 
@@ -62,6 +62,7 @@ _HEAD = struct.Struct("<8sQQII")
 _HASH = struct.Struct("<Q")
 _PENDING = 1
 _TAIL_LEN = 23
+_SHORT = 1024
 # What C-Blosc2 may change in a header without touching the trailer, besides contents.
 _MASKED = ((0x19, 0x1A), (0x1B, 0x1D), (0x30, 0x39), (0x3F, 0x45), (0x46, 0x57))
 _FIXED_MASK = bytes(0 if any(start <= at < stop for start, stop in _MASKED) else 0xFF for at in range(0x57))
@@ -72,8 +73,7 @@ def record_len(header_len: int) -> int:
     return _HEAD.size + header_len + _HASH.size
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRecord:
+class CommitRecord(NamedTuple):
     """One commit, as it described itself."""
 
     header: bytes
@@ -129,7 +129,7 @@ def masked_header(header: bytes, layers: Mapping[str, tuple[int, int]]) -> bytes
         Position and length of the contents of the fixed metalayers.
 
     """
-    mask = int.from_bytes(header_mask(len(header), layers), "little")
+    mask = _mask_of(len(header), tuple(layers.values()))
     return (int.from_bytes(header, "little") & mask).to_bytes(len(header), "little")
 
 
@@ -144,10 +144,22 @@ def header_mask(header_len: int, layers: Mapping[str, tuple[int, int]]) -> bytes
         As for `masked_header`.
 
     """
+    return _mask_of(header_len, tuple(layers.values())).to_bytes(header_len, "little")
+
+
+def _mask_of(header_len: int, spans: tuple[tuple[int, int], ...]) -> int:
+    """Return the mask as a little-endian number; those of short headers are kept, for many frames have the same."""
+    return (_kept_mask if header_len <= _SHORT else _mask)(header_len, spans)
+
+
+def _mask(header_len: int, spans: tuple[tuple[int, int], ...]) -> int:
     mask = bytearray(_FIXED_MASK.ljust(header_len, b"\xff"))
-    for at, length in layers.values():
+    for at, length in spans:
         mask[at : at + length] = bytes(length)
-    return bytes(mask)
+    return int.from_bytes(mask, "little")
+
+
+_kept_mask = lru_cache(maxsize=16)(_mask)
 
 
 def fingerprint(

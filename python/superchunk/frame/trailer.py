@@ -20,8 +20,8 @@ Source: docs/format/cframe.md, "Trailer"; docs/format/metalayers.md, "Variable m
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from superchunk.exceptions import FormatError, TruncatedError
 from superchunk.frame.header import MIN_TRAILER_LEN
@@ -73,11 +73,10 @@ def trailer_len(tail: bytes, *, at: int, most: int) -> int:
     return int(length)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trailer:
+class Trailer(NamedTuple):
     """What a trailer holds."""
 
-    vlmeta: Mapping[str, bytes] = field(default_factory=dict)
+    vlmeta: Mapping[str, bytes] = MappingProxyType({})
     """Names and contents, in the order of the file; the first of equal names."""
     fingerprint_type: int = 0
     """0 none; 1, 2 and 3 for 32, 64 and 128 bits; others are possible in a file."""

@@ -9,8 +9,7 @@ Source: docs/format/cframe.md, "Fields" and "Variable chunk sizes".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,9 +29,8 @@ _MAX_INT32 = 2**31 - 1
 _SLOTS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameSettings:
-    """What a container records about chunks to come."""
+class _Fields(NamedTuple):
+    """What `FrameSettings` say, not checked."""
 
     typesize: int = 8
     """Bytes of an item."""
@@ -57,15 +55,22 @@ class FrameSettings:
     nthreads_decomp: int = 1
     """Threads for decompression, for the record."""
 
-    def __post_init__(self) -> None:
-        """Check what a header has room for.
 
-        Raises
-        ------
-        ValueError
-            A number does not fit its field, or there are not six filter slots.
+class FrameSettings(_Fields):
+    """What a container records about chunks to come.
 
-        """
+    Raises
+    ------
+    ValueError
+        A number does not fit its field of a header, or there are not six filter slots.
+
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, **fields: Any) -> Self:  # noqa: ANN401 - the fields above
+        """Check what a header has room for."""
+        self = super().__new__(cls, **fields)
         _check_range("typesize", self.typesize, 1, _MAX_INT32)
         _check_range("blocksize", self.blocksize, 0, _MAX_INT32)
         _check_range("codec", self.codec, 0, 255)
@@ -74,6 +79,7 @@ class FrameSettings:
         _check_range("splitmode", self.splitmode, 1, 4)
         _check_range("number of filters", len(self.filters), _SLOTS, _SLOTS)
         _check_range("number of filters_meta", len(self.filters_meta), _SLOTS, _SLOTS)
+        return self
 
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:
@@ -81,11 +87,10 @@ def _check_range(name: str, value: int, least: int, most: int) -> None:
         raise ValueError(f"{name}: expected {least} to {most}, got {value}")
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The chunks that a store holds now, for another store to begin with."""
 
-    index: Index
+    index: Index  # type: ignore[assignment]  # in place of tuple's, which nobody asks for
     """A copy of the entries: negative ones are special chunks without stored bytes."""
     place: Callable[[int, int], Source]
     """Called with entry and chunk number of a stored chunk; returns where it is."""

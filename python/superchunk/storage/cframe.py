@@ -8,7 +8,6 @@ Source: docs/format/cframe.md, "Canonical bytes" and "Frames elsewhere".
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
@@ -135,7 +134,7 @@ def write_cframe(store: ChunkStore) -> bytes:
         has_vlmeta=bool(store.vlmeta),
         varchunks=snapshot.chunksize == 0,
         vlblocks=store.vlblocks,
-        **asdict(store.settings),
+        **store.settings._asdict(),
     )
     return b"".join((header.to_bytes(), block, *chunks, index_chunk, trailer))
 

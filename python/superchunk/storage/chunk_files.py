@@ -13,7 +13,7 @@ import errno
 from typing import TYPE_CHECKING, cast
 
 from superchunk import _engine
-from superchunk.exceptions import StorageError, SuperchunkError
+from superchunk.exceptions import ArgumentError, StorageError, SuperchunkError
 from superchunk.frame.index import Index
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage.chunk_ids import ChunkIds
@@ -24,14 +24,14 @@ from superchunk.storage.kept import KeptIndex
 from superchunk.storage.locks import leads_to
 from superchunk.storage.pins import is_pinned
 from superchunk.storage.seals import ENTRIES_END
-from superchunk.storage.staging import PlacedChunk
+from superchunk.storage.staging import PlacedChunk, read_staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from superchunk.storage.changes import Mark
     from superchunk.storage.loading import Loaded
-
+    from superchunk.storage.staging import StagedChunk
 __all__ = ["BELOW_CBYTES", "ChunkFiles", "try_to_remove"]
 
 BELOW_CBYTES = 32
@@ -172,9 +172,13 @@ class ChunkFiles(FollowedFolder):
         """Set `count` ids aside for chunk files that other writers place."""
         return self._ids.reserve(count)
 
-    def is_reserved(self, ident: int) -> bool:
-        """Return whether `ident` was set aside, and is not in use yet."""
-        return ident in self._ids.reserved
+    def staged(self, staged: StagedChunk) -> bytes:
+        """Return a staged chunk, checked; see `FrameStore.staged`."""
+        if staged.chunk_id not in self._ids.reserved:
+            raise ArgumentError(
+                f"chunk_id: expected one that reserve_chunk_ids gave and that is not in use yet, got {staged.chunk_id}"
+            )
+        return read_staged(self.folder.path, staged)
 
     def _path_of(self, ident: int) -> str:
         return f"{self.folder.path}/{chunk_name(ident)}"

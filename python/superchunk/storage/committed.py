@@ -18,7 +18,6 @@ import threading
 import warnings
 from abc import abstractmethod
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from superchunk import _engine
@@ -73,7 +72,7 @@ def empty_frame(
         varchunks=chunksize == 0,
         vlblocks=vlblocks,
         sparse=sparse,
-        **asdict(settings),
+        **settings._asdict(),
     )
     raw = header.to_bytes() + block
     if not seal:
@@ -107,7 +106,6 @@ class CommittedFrame(MutableChunkTable):
         self.sync_level: SyncLevel = "explicit"
         self.sealing = True
         self._loads = 0
-        self._fields: tuple[object, dict[str, Any]] = (None, {})
         self._last_trailer: tuple[object, bool, bytes] = (None, False, b"")
         super().__init__(
             settings_of(loaded.header),
@@ -502,16 +500,9 @@ class CommittedFrame(MutableChunkTable):
             varchunks=self.fixed_size == 0,
             vlblocks=self.vlblocks,
             sparse=self.sparse,
-            **self._settings_fields(),
+            **self.settings._asdict(),
         )
         return header.to_bytes() + self._raw_header[FIXED_LEN:]
-
-    def _settings_fields(self) -> dict[str, Any]:
-        """Return the settings as keywords, kept while they are the same."""
-        held, fields = self._fields
-        if held is not self.settings:
-            held, fields = self._fields = self.settings, asdict(self.settings)
-        return fields
 
     def after_fork(self) -> None:
         """Start anew in a child process; what waits here is the parent's to commit."""

@@ -428,9 +428,12 @@ class FileBytes:
 
     def close(self) -> None:
         """Close the descriptors; closing twice is fine."""
-        for fd in {self.read_fd, self.write_fd} - {-1}:
-            os.close(fd)
+        read_fd, write_fd = self.read_fd, self.write_fd
         self.read_fd = self.write_fd = -1
+        if read_fd >= 0:
+            os.close(read_fd)
+        if write_fd >= 0 and write_fd != read_fd:
+            os.close(write_fd)
 
 
 class RetiredFiles:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from typing import Final
 
 from superchunk.exceptions import StorageError
@@ -58,9 +57,11 @@ MAX_ID: Final = 2**32 - 1
 
 _LOCK_NAME = ".b2lock"
 _HEX = 16
-_CHUNK = re.compile(r"[0-9A-F]{8}\.chunk", re.ASCII)
-_PINNED = re.compile(r"\.pinned-[0-9a-f]{12}\.b2frame", re.ASCII)
-_UNFINISHED = re.compile(r"\.(?:chunks\.b2frame|[0-9A-F]{8}\.chunk)\.[0-9a-f]{12}\.new", re.ASCII)
+# Patterns are compiled when they are first used: opening a file needs none.
+_CHUNK = r"[0-9A-F]{8}\.chunk"
+_PINNED = r"\.pinned-[0-9a-f]{12}\.b2frame"
+_UNFINISHED = r"\.(?:chunks\.b2frame|[0-9A-F]{8}\.chunk)\.[0-9a-f]{12}\.new"
+_OLD = r"[0-9a-f]{12}\.old"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LONGEST = 200
 
@@ -99,9 +100,9 @@ def belongs(name: str) -> bool:
     """Return whether a file of that name belongs to a sparse frame."""
     return (
         name in (INDEX_NAME, SETTLED_NAME, _LOCK_NAME)
-        or _CHUNK.fullmatch(name.upper().replace(".CHUNK", ".chunk")) is not None
-        or _PINNED.fullmatch(name) is not None
-        or _UNFINISHED.fullmatch(name) is not None
+        or re.fullmatch(_CHUNK, name.upper().replace(".CHUNK", ".chunk")) is not None
+        or re.fullmatch(_PINNED, name) is not None
+        or re.fullmatch(_UNFINISHED, name) is not None
     )
 
 
@@ -129,18 +130,21 @@ def open_folder(path: str) -> int:
         raise storage_error(error, path) from error
 
 
-@dataclass(slots=True)
 class Listing:
     """The regular files in a sparse frame's directory that belong to it."""
 
-    chunks: dict[int, int] = field(default_factory=dict)
-    """Each chunk file's id and size, bytes; without sizes -1."""
-    pinned: list[str] = field(default_factory=list)
-    """Names of index files that snapshots go by, or went by."""
-    unfinished: list[str] = field(default_factory=list)
-    """Names of files that were being written."""
-    settled: bool = False
-    """Whether a settled index file is there."""
+    __slots__ = ("chunks", "pinned", "settled", "unfinished")
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.chunks: dict[int, int] = {}
+        """Each chunk file's id and size, bytes; without sizes -1."""
+        self.pinned: list[str] = []
+        """Names of index files that snapshots go by, or went by."""
+        self.unfinished: list[str] = []
+        """Names of files that were being written."""
+        self.settled = False
+        """Whether a settled index file is there."""
 
 
 def list_folder(folder: str, *, sizes: bool = False, told_as: str | None = None) -> Listing:
@@ -159,12 +163,12 @@ def list_folder(folder: str, *, sizes: bool = False, told_as: str | None = None)
                 name = entry.name
                 if not belongs(name) or not entry.is_file(follow_symlinks=False):
                     continue
-                if _CHUNK.fullmatch(name):
+                if re.fullmatch(_CHUNK, name):
                     size = entry.stat(follow_symlinks=False).st_size if sizes else -1
                     found.chunks[int(name[:8], _HEX)] = size
-                elif _PINNED.fullmatch(name):
+                elif re.fullmatch(_PINNED, name):
                     found.pinned.append(name)
-                elif _UNFINISHED.fullmatch(name):
+                elif re.fullmatch(_UNFINISHED, name):
                     found.unfinished.append(name)
                 elif name == SETTLED_NAME:
                     found.settled = True
@@ -295,13 +299,14 @@ def find_name(path: str, *, mend: bool = False) -> str | None:
     if os.path.lexists(path):
         return path
     parent, base = os.path.split(path)
-    pattern = re.compile(re.escape(f".{base[:_LONGEST]}.") + r"[0-9a-f]{12}\.old", re.ASCII)
+    prefix = f".{base[:_LONGEST]}."
     try:
         names = os.listdir(parent or os.curdir)  # noqa: PTH208 - a str all the way
     except OSError:
         return None
     for name in names:
-        if pattern.fullmatch(name):
+        # Nearly no name begins so; a pattern with the path in it would be compiled for each path.
+        if name.startswith(prefix) and re.fullmatch(_OLD, name[len(prefix) :]):
             old = joined(parent, name)
             if is_folder(old) and not os.path.lexists(joined(old, INDEX_NAME)):
                 continue  # it was replaced, and then its heir removed

@@ -21,7 +21,7 @@ from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
 from superchunk.storage.file import FileBytes, RetiredFiles, storage_error
-from superchunk.storage.loading import parse_frame
+from superchunk.storage.loading import FIRST_READ, parse_frame
 from superchunk.storage.locks import WriterLock, separate
 from superchunk.storage.seals import checked_tail
 
@@ -72,11 +72,11 @@ class FollowedFile(CommittedFrame):
 
         """
         for _ in range(len(_RETRIES)):
-            before = file.pread(FIXED_LEN, start)
+            head = file.pread(FIRST_READ, start)
             try:
-                return cls(file, start, *_read(file, start))
+                return cls(file, start, *_read(file, start, head))
             except FormatError:
-                if file.pread(FIXED_LEN, start) == before:
+                if file.pread(FIXED_LEN, start) == head[:FIXED_LEN]:
                     raise
         return cls(file, start, *_read(file, start))
 
@@ -289,14 +289,17 @@ def _misplaced(entry: int, nchunk: int, room: int) -> FormatError:
     )
 
 
-def _read(file: FileBytes, start: int) -> tuple[Loaded, int]:
-    """Return what the frame at byte `start` says, and the bytes from there to the end."""
-    size, changed_at = file.size_and_time()
+def _read(file: FileBytes, start: int, head: bytes | None = None) -> tuple[Loaded, int]:
+    """Return what the frame at byte `start` says, which may begin with `head`, and the bytes from there to the end."""
+    if head is None:
+        head = file.pread(FIRST_READ, start)
+    size, changed_at = file.size_and_time()  # of then or later, so that a commit meanwhile does not look cut off
     size = max(size - start, 0)
     loaded = parse_frame(
         lambda nbytes, at: file.pread(nbytes, start + at),
         size,
         lambda at, limit: (file.read_fd, start + at, limit),
+        head=head,
     )
     checked_tail(file.read_fd, start, loaded, changed_at)
     return loaded, size

@@ -9,7 +9,6 @@ Source: docs/format/cframe.md, "Commits" and "Concurrency".
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TypedDict
 
@@ -20,8 +19,6 @@ from superchunk.storage.contiguous import ContiguousState
 from superchunk.storage.folder import find_name, is_folder
 from superchunk.storage.handles import StateHandle
 from superchunk.storage.sidecar import LockSidecar
-from superchunk.storage.sparse import SparseState
-from superchunk.storage.staging import read_staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
+    from superchunk.storage.sparse import SparseState
     from superchunk.storage.staging import StagedChunk
 
 __all__ = ["FrameStore", "OpenOptions"]
@@ -109,7 +107,7 @@ class FrameStore(StateHandle):
         if not -1 <= chunksize <= _MAX_CHUNKSIZE:
             raise ValueError(f"chunksize: expected -1 to {_MAX_CHUNKSIZE}, got {chunksize}")
         name = os.fspath(path)
-        layout: type[ContiguousState | SparseState] = ContiguousState if contiguous else SparseState
+        layout: type[ContiguousState | SparseState] = ContiguousState if contiguous else _sparse_state()
         state = layout.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
         sidecar = LockSidecar(name, sparse=not contiguous) if locking else None
         store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=sidecar)
@@ -223,6 +221,11 @@ class FrameStore(StateHandle):
         """The frame's first byte in its file."""
         state = self._open
         return state.start if isinstance(state, ContiguousState) else 0
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it is a directory, and not one file."""
+        return self._open.sparse
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -344,12 +347,7 @@ class FrameStore(StateHandle):
             It cannot be read.
 
         """
-        state = _sparse(self._open)
-        if not state.is_reserved(staged.chunk_id):
-            raise ArgumentError(
-                f"chunk_id: expected one that reserve_chunk_ids gave and that is not in use yet, got {staged.chunk_id}"
-            )
-        return read_staged(state.folder.path, staged)
+        return _sparse(self._open).staged(staged)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -412,25 +410,29 @@ def _state_at(name: str, offset: int, *, mend: bool, private: bool, recover: boo
 
 
 def _state_now(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> CommittedFrame:
-    if _is_file(name):  # as most are
-        return ContiguousState.opened(name, offset, private=private, recover=recover)
+    try:
+        return ContiguousState.opened(name, offset, private=private, recover=recover)  # as most are
+    except FileNotFoundError:
+        pass
+    except StorageError:
+        if not is_folder(name):
+            raise
     place = find_name(name, mend=mend) or name
     if not is_folder(place):
         return ContiguousState.opened(place, offset, private=private, recover=recover)
     if offset:
         raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
-    return SparseState.opened(name, private=private, recover=recover, place=place)
+    return _sparse_state().opened(name, private=private, recover=recover, place=place)
 
 
-def _is_file(name: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(name).st_mode)  # noqa: PTH116 - a str all the way
-    except OSError:
-        return False
+def _sparse_state() -> type[SparseState]:
+    from superchunk.storage.sparse import SparseState  # noqa: PLC0415 - most frames are files
+
+    return SparseState
 
 
 def _sparse(state: CommittedFrame) -> SparseState:
-    if not isinstance(state, SparseState):
+    if not isinstance(state, _sparse_state()):
         raise ArgumentError(f"{state.path}: only a sparse frame (contiguous=False) takes chunks that others place")
     return state
 

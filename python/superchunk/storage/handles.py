@@ -311,12 +311,13 @@ class StateHandle(TableView):
         """
         if self._state is None:
             return
-        state = self._open
-        with state.lock:
-            if self.writable and state.busy and state.writers == 1:
-                raise StorageError(f"{self.path}: cannot close it in the middle of a change or a transaction")
-            if self.writable and not state.busy:
-                state.commit()
+        if self.writable:
+            state = self._open
+            with state.lock:
+                if state.busy and state.writers == 1:
+                    raise StorageError(f"{self.path}: cannot close it in the middle of a change or a transaction")
+                if not state.busy:
+                    state.commit()
         self._let_go()
 
     def publish(self) -> None:

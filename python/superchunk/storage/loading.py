@@ -33,17 +33,18 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
 
-__all__ = ["PROBE_LEN", "Loaded", "check_fingerprint", "parse_frame", "settings_of"]
+__all__ = ["FIRST_READ", "PROBE_LEN", "Loaded", "check_fingerprint", "parse_frame", "settings_of"]
 
 PROBE_LEN = 1024
 """Most bytes that are read again to see whether a frame has changed."""
 
-_FIRST_READ = 4096
+FIRST_READ = 4096
+"""Bytes at a frame's start that are read at once, and so many at its end."""
 _KEEP_INDEX = 32 * 1024
 _CHECK_AT_ONCE = 2**20
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Loaded:
     """What a frame says about itself, before any chunk is looked at."""
 
@@ -70,6 +71,23 @@ class Loaded:
     """Bytes at the frame's start that change whenever the frame does: the header, and
     without data the trailer too, up to 1024 in all."""
 
+    def of_one_s_own(self) -> Loaded:
+        """Return the same with an index of its own, which may be changed."""
+        return Loaded(
+            self.header,
+            self.raw_header,
+            self.layers,
+            self.trailer,
+            self.trailer_len,
+            self.index.copy(),
+            self.index_len,
+            self.raw_trailer,
+            self.index_source,
+            self.sealed,
+            self.record,
+            self.probe,
+        )
+
 
 @lru_cache(maxsize=64)
 def settings_of(header: FrameHeader) -> FrameSettings:
@@ -95,6 +113,7 @@ def parse_frame(
     index_at: Callable[[int, int], Source],
     *,
     sparse: bool = False,
+    head: bytes | None = None,
 ) -> Loaded:
     """Read what a frame says about itself.
 
@@ -108,6 +127,8 @@ def parse_frame(
         Called with position and limit of a large index chunk; returns its source.
     sparse
         These are the bytes of a sparse frame's index file.
+    head
+        The first `FIRST_READ` bytes, or all that there are, if they have been read.
 
     Raises
     ------
@@ -120,39 +141,62 @@ def parse_frame(
         It is a frame that this library does not read.
 
     """
-    head = read(min(size, _FIRST_READ), 0)
-    header = FrameHeader.from_bytes(head, sparse=sparse)
-    frame_len = header.frame_len
+    if head is None:
+        head = read(min(size, FIRST_READ), 0)
+    header = _header_of(head[:FIXED_LEN], sparse)
+    header_len, frame_len = header.header_len, header.frame_len
     if frame_len > size:
         raise TruncatedError("frame", at=0, needed=frame_len, got=size)
-    tail_at = max(frame_len - _FIRST_READ, 0)
-    tail = head[:frame_len] if frame_len <= len(head) else read(frame_len - tail_at, tail_at)
+    raw_header = head[:header_len] if header_len <= len(head) else read(header_len, 0)
+    if len(raw_header) < header_len:
+        raise TruncatedError("frame header", at=0, needed=header_len, got=len(raw_header))
+    index_pos = header_len + (header.cbytes if header.nbytes and not sparse else 0)
+    room = frame_len - index_pos
+    if room <= FIRST_READ:
+        rest = head[index_pos:frame_len] if frame_len <= len(head) else read(room, index_pos)
+        if len(rest) < room:
+            raise TruncatedError("trailer", at=index_pos, needed=room, got=len(rest))
+        if header_len <= PROBE_LEN:
+            return _kept_parts(raw_header, rest, sparse).of_one_s_own()
+        return _parts(raw_header, rest, sparse)
+    tail = read(FIRST_READ, frame_len - FIRST_READ)
+    length = trailer_len(tail[-TAIL_LEN:], at=frame_len - TAIL_LEN, most=room)
+    raw_trailer = tail[-length:] if length <= len(tail) else read(length, frame_len - length)
+    room -= length
+    source = read(room, index_pos) if room <= _KEEP_INDEX else index_at(index_pos, room)
+    return _put_together(header, raw_header, source, raw_trailer, length)
 
-    def part(at: int, nbytes: int) -> bytes:
-        if at + nbytes <= len(head):
-            return head[at : at + nbytes]
-        if at >= tail_at:
-            return tail[at - tail_at : at - tail_at + nbytes]
-        return read(nbytes, at)
 
-    raw_header = part(0, header.header_len)
-    if len(raw_header) < header.header_len:
-        raise TruncatedError("frame header", at=0, needed=header.header_len, got=len(raw_header))
+@lru_cache(maxsize=64)
+def _header_of(fixed: bytes, sparse: bool) -> FrameHeader:  # noqa: FBT001 - kept by it
+    return FrameHeader.from_bytes(fixed, sparse=sparse)
+
+
+def _parts(raw_header: bytes, rest: bytes, sparse: bool) -> Loaded:  # noqa: FBT001 - kept by it
+    """Return what a frame says whose bytes from the index chunk on are at hand."""
+    header = _header_of(raw_header[:FIXED_LEN], sparse)
+    length = trailer_len(rest[-TAIL_LEN:], at=header.frame_len - TAIL_LEN, most=len(rest))
+    room = len(rest) - length
+    return _put_together(header, raw_header, rest[:room], rest[room:], length)
+
+
+_kept_parts = lru_cache(maxsize=32)(_parts)
+"""The same; who opens a frame again that is as it was need not take it apart again. Short ones only."""
+
+
+def _put_together(header: FrameHeader, raw_header: bytes, source: Source, raw_trailer: bytes, length: int) -> Loaded:
+    """Return what header, index chunk and trailer say; there are `length` bytes of the trailer or fewer."""
+    header_len, trailer_at = header.header_len, header.frame_len - length
     layers = read_metalayers(raw_header)
-    index_pos = header.header_len + (header.cbytes if header.nbytes and not sparse else 0)
-    length = trailer_len(tail[-TAIL_LEN:], at=frame_len - TAIL_LEN, most=frame_len - index_pos)
-    trailer_at = frame_len - length
-    raw_trailer = part(trailer_at, length)
     _check_trailer(header, raw_trailer, length)
     trailer = Trailer.from_bytes(raw_trailer, at=trailer_at)
-    index, index_len = Index(), 0
-    source: Source = b""
     if header.nbytes:
-        room = trailer_at - index_pos
-        source = part(index_pos, room) if room <= _KEEP_INDEX else index_at(index_pos, room)
-        index, index_len = _parse_index(header, source, index_pos)
-    probe = head[: min(PROBE_LEN, header.header_len if header.nbytes else frame_len)]
-    record = CommitRecord.of_trailer(raw_trailer, header.header_len)
+        index, index_len = _parse_index(header, source, header_len + (0 if header.sparse else header.cbytes))
+        probe = raw_header[:PROBE_LEN]
+    else:
+        index, index_len, source = Index(), 0, b""
+        probe = (raw_header + raw_trailer)[:PROBE_LEN]
+    record = CommitRecord.of_trailer(raw_trailer, header_len)
     if record is not None and record.pending and record.header[:FIXED_LEN] == raw_header[:FIXED_LEN]:
         raw_header = record.header
     loaded = Loaded(

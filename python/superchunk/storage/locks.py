@@ -17,7 +17,6 @@ import errno
 import os
 import sys
 from typing import Final
-from weakref import WeakSet
 
 from superchunk.exceptions import LockedError, StorageError
 from superchunk.storage.file import storage_error
@@ -43,7 +42,8 @@ _ALREADY_WRITTEN: Final = (
     "or open it with locking=True in both"
 )
 
-_writer_locks: WeakSet[WriterLock] = WeakSet()
+_forks = 0
+"""How many forks there were between the first process and this one."""
 
 
 def leads_to(path: str, fd: int) -> bool:
@@ -113,18 +113,20 @@ class WriterLock:
     close it.
     """
 
-    __slots__ = ("__weakref__", "_fd", "_inherited", "_marked")
+    __slots__ = ("_fd", "_forks", "_inherited", "_marked")
 
     def __init__(self) -> None:
         """Make a lock that holds nothing."""
         self._fd = -1
         self._marked = False
         self._inherited = False
-        _writer_locks.add(self)
+        self._forks = _forks
 
     @property
     def held(self) -> bool:
         """Whether this process took the lock and has not let go of it; True as well where nothing can be locked."""
+        if self._forks != _forks:
+            self._forget()
         return self._fd >= 0
 
     def acquire(self, fd: int, path: str, *, shared: bool = False) -> None:
@@ -150,7 +152,7 @@ class WriterLock:
             The system refuses for another reason.
 
         """
-        if self._fd >= 0:
+        if self.held:
             return
         if self._inherited:
             separate(fd, path)
@@ -170,22 +172,25 @@ class WriterLock:
 
         Closing alone would not do while a forked child has a copy of the descriptor.
         """
+        if self._forks != _forks:
+            self._forget()
         fd, marked = self._fd, self._marked
         self._fd = -1
         self._marked = False
         if marked:
             flock(fd, LOCK_UN)
 
-    def _after_fork(self) -> None:
-        """Forget the lock without unlocking it: it is the parent's."""
+    def _forget(self) -> None:
+        """Forget the lock without unlocking it, in a child process: it is the parent's."""
+        self._forks = _forks
         self._fd = -1
         self._marked = False
         self._inherited = True
 
 
 def _after_fork() -> None:
-    for lock in list(_writer_locks):
-        lock._after_fork()  # noqa: SLF001 - this module's own
+    global _forks  # noqa: PLW0603 - a child counts on from its parent
+    _forks += 1
 
 
 if hasattr(os, "register_at_fork"):

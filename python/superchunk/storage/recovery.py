@@ -8,7 +8,6 @@ Source: docs/format/integrity.md, "Recovery".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
@@ -146,7 +145,7 @@ def _commit_of(
         loaded = parse_frame(under_header, size, index_at, sparse=sparse)
         if loaded.sealed is None:
             check_fingerprint(loaded)
-            loaded = replace(loaded, sealed=True)
+            loaded.sealed = True
     except SuperchunkError:
         return None
     return loaded if loaded.sealed and loaded.record == record else None

@@ -30,6 +30,7 @@ __all__ = ["aside_of", "remove_strays"]
 _MIN_AGE: Final = 60.0
 """Seconds; a writer that has just made its file may not have locked it yet."""
 _MAX_BASE: Final = 200
+_STRAY: Final = r"[0-9a-f]{12}\.(?:new|old|kept)"
 
 
 def aside_of(path: str) -> str:
@@ -41,12 +42,14 @@ def aside_of(path: str) -> str:
 def remove_strays(path: str) -> None:
     """Remove what killed writers of the frame `path`, which is there, left; what cannot be removed stays."""
     folder, base = os.path.split(path)
-    wanted = re.compile(re.escape(f".{base[:_MAX_BASE]}.") + r"[0-9a-f]{12}\.(?:new|old|kept)")
+    prefix = f".{base[:_MAX_BASE]}."
     try:
-        names = [name for name in os.listdir(folder or os.curdir) if wanted.fullmatch(name)]  # noqa: PTH208 - a str
+        names = [name for name in os.listdir(folder or os.curdir) if name.startswith(prefix)]  # noqa: PTH208 - a str
     except OSError:
         return
     for name in names:
+        if not re.fullmatch(_STRAY, name[len(prefix) :]):
+            continue
         with suppress(OSError, SuperchunkError):
             _remove_if_stray(os.path.join(folder, name))  # noqa: PTH118 - a str all the way
 

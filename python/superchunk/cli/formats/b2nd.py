@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import superchunk
 from superchunk.cli.formats.base import Source, Target
@@ -12,8 +15,6 @@ from superchunk.cli.formats.frame import FrameSource
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import numpy as np
 
     from superchunk import NDArray
     from superchunk.cli.formats.base import Box, Plan
@@ -77,7 +78,9 @@ def open_source(place: str) -> Source:
 
 def create(place: Path, plan: Plan) -> ArrayTarget:
     """Make an array at `place`, which must not exist."""
-    array = superchunk.zeros(
+    fill: Any = 0 if plan.fill is None else np.frombuffer(plan.fill, plan.dtype)[0]
+    repeated = plan.fill is not None and plan.dtype.kind in "biufc"  # of other kinds it is written like all items
+    array = (partial(superchunk.full, fill_value=fill) if repeated else superchunk.zeros)(
         plan.shape,
         dtype=plan.dtype,
         chunks=plan.chunks,
@@ -88,6 +91,8 @@ def create(place: Path, plan: Plan) -> ArrayTarget:
         contiguous=plan.contiguous,
     )
     record_fill(array.schunk, plan.fill)
-    target = ArrayTarget(chunks=tuple(max(part, 1) for part in array.chunks), array=array)
+    target = ArrayTarget(
+        chunks=tuple(max(part, 1) for part in array.chunks), begins_filled=repeated or plan.fill is None, array=array
+    )
     target.settled = {"chunks": list(array.chunks), "blocks": list(array.blocks)}
     return target

@@ -13,12 +13,23 @@ from superchunk.cli.errors import Failure
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     from superchunk.cli.options import FilterChoice
 
-__all__ = ["FOREIGN", "Box", "Plan", "Source", "Target", "blosc_shuffle", "nonzero", "require", "sensible_chunks"]
+__all__ = [
+    "FOREIGN",
+    "Box",
+    "Plan",
+    "Source",
+    "Target",
+    "blosc_shuffle",
+    "fill_bytes",
+    "nonzero",
+    "require",
+    "sensible_chunks",
+]
 
 Box = tuple[slice, ...]
 """One slice for each dimension, start and stop given, no step."""
@@ -87,6 +98,18 @@ class Source(ABC):
     def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
         """Return the items of a box, of its shape."""
 
+    def visit_written(self, visit: Callable[[tuple[int, ...]], object]) -> bool:
+        """Tell the first item of each chunk that was written; all the others are the fill value.
+
+        Returns
+        -------
+        bool
+            Whether that is known; if not, nothing was told.
+
+        """
+        del visit
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
@@ -100,6 +123,8 @@ class Target(ABC):
     """What is compressed together: boxes are whole chunks, or end where the array does. None for a stream."""
     sequential: bool = False
     """Whether boxes must come one after the other in C order, each a run of items."""
+    begins_filled: bool = False
+    """Whether each item is the fill value until it is written."""
     settled: dict[str, object] = field(default_factory=dict)
     """What is to be said about it afterwards."""
 
@@ -136,13 +161,19 @@ def require(name: str, extra: str, what: str) -> ModuleType:
 
 def nonzero(item: object, dtype: np.dtype[Any]) -> bytes | None:
     """Return the bytes of a fill value, None if it is zero or there is none that fits."""
+    raw = fill_bytes(item, dtype)
+    return raw if raw is not None and any(raw) else None
+
+
+def fill_bytes(item: object, dtype: np.dtype[Any]) -> bytes | None:
+    """Return the bytes of a fill value, None if it does not fit; no value stands for zero."""
     if item is None:
-        return None
+        return bytes(dtype.itemsize)
     try:
         raw = np.asarray(item, dtype).tobytes()
     except (TypeError, ValueError, OverflowError):
         return None
-    return raw if any(raw) and len(raw) == dtype.itemsize else None
+    return raw if len(raw) == dtype.itemsize else None
 
 
 def sensible_chunks(plan: Plan) -> tuple[int, ...]:

@@ -15,9 +15,12 @@ import numpy as np
 
 from superchunk.cli.errors import Failure
 from superchunk.cli.formats.attributes import plain
-from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, nonzero, require, sensible_chunks
+from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, fill_bytes, require, sensible_chunks
+from superchunk.cli.formats.hdf5_file import FileThatGivesUp
+from superchunk.cli.signals import undisturbed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from superchunk.cli.formats.base import Box, Plan
@@ -85,15 +88,31 @@ class Hdf5Source(Source):
         self._found = dataset
         self.shape, self.dtype = tuple(dataset.shape), _plain_dtype(dataset.dtype)
         self.chunks = None if dataset.chunks is None else tuple(dataset.chunks)
-        self.fill = None
+        self.fill, self._fill_is_known = None, False
         with contextlib.suppress(*FOREIGN):
-            self.fill = nonzero(dataset.fillvalue, self.dtype)
+            raw = fill_bytes(dataset.fillvalue, self.dtype)
+            self._fill_is_known = raw is not None
+            self.fill = raw if raw is not None and any(raw) else None
         self.attributes = {name: _read_attribute(dataset, name) for name in dataset.attrs}
 
     def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
         """Return the items of a box, of its shape."""
         values = np.asarray(self._found[box])
         return values if values.dtype == self.dtype else values.view(self.dtype)
+
+    def visit_written(self, visit: Callable[[tuple[int, ...]], object]) -> bool:
+        """Tell the first item of each chunk that has room in the file."""
+        found = self._found
+        if not self._fill_is_known or found.is_virtual or found.external:
+            return False
+        if self.chunks is None:
+            return not found.id.get_storage_size()
+
+        def tell(chunk: Any) -> None:  # noqa: ANN401 - of h5py, which stops at any other answer than None
+            visit(tuple(chunk.chunk_offset))
+
+        found.id.chunk_iter(tell)
+        return True
 
     def close(self) -> None:
         """Close the file."""
@@ -133,32 +152,42 @@ class Hdf5Target(Target):
     """A new dataset."""
 
     file: Any
+    beneath: FileThatGivesUp
     dataset: Any
     opaque: np.dtype[Any] | None
     """What times are stored as, for which HDF5 has no type."""
 
     def write(self, box: Box, values: np.ndarray[Any, np.dtype[Any]]) -> None:
         """Write the items of a box."""
-        self.dataset[box] = values if self.opaque is None else values.astype(self.opaque)
+        with undisturbed():
+            self.dataset[box] = values if self.opaque is None else values.astype(self.opaque)
+        self.beneath.check()
 
     def set_attribute(self, name: str, value: object) -> None:
         """Keep an attribute."""
-        h5py = importlib.import_module("h5py")
-        kept = plain(value)
-        if kept is None:
-            self.dataset.attrs[name] = h5py.Empty("f8")
-        elif isinstance(kept, bytes):
-            self.dataset.attrs[name] = np.void(kept)
-        elif isinstance(kept, dict):
-            raise TypeError("HDF5 has no attributes that are maps")
-        elif isinstance(kept, list):
-            self.dataset.attrs[name] = _uniform(kept)
-        else:
+        kept = _attribute(value)
+        with undisturbed():
             self.dataset.attrs[name] = kept
 
     def close(self) -> None:
         """Close the file."""
-        self.file.close()
+        with undisturbed():
+            self.file.close()
+            self.beneath.close()
+        self.beneath.check()
+
+
+def _attribute(value: object) -> object:
+    """Return a value as h5py takes it."""
+    h5py = importlib.import_module("h5py")
+    kept = plain(value)
+    if kept is None:
+        return h5py.Empty("f8")
+    if isinstance(kept, bytes):
+        return np.void(kept)
+    if isinstance(kept, dict):
+        raise TypeError("HDF5 has no attributes that are maps")
+    return _uniform(kept) if isinstance(kept, list) else kept
 
 
 def _uniform(values: list[Any]) -> object:
@@ -186,14 +215,35 @@ def create(place: Path, dataset: str | None, plan: Plan, *, replace: bool = Fals
 
     """
     h5py = require("h5py", "hdf5", f"{place.name}: HDF5")
-    name = dataset or DEFAULT_DATASET
     stored, opaque = plan.dtype, None
     if plan.dtype.kind in "mM":
         stored = opaque = h5py.opaque_dtype(plan.dtype)
     elif plan.dtype.kind == "U":
         raise Failure(f"HDF5 has no type for text of four bytes a character, as in the dtype {plan.dtype}")
-    file = h5py.File(place, "a")
+    target: Hdf5Target | None = None
     try:
+        with undisturbed():
+            target = _create(place, dataset or DEFAULT_DATASET, plan, stored, opaque, replace=replace)
+    except BaseException:  # a signal that waited
+        if target is not None:
+            target.close()
+        raise
+    return target
+
+
+def _create(
+    place: Path,
+    name: str,
+    plan: Plan,
+    stored: np.dtype[Any],
+    opaque: np.dtype[Any] | None,
+    *,
+    replace: bool,
+) -> Hdf5Target:
+    h5py = importlib.import_module("h5py")
+    with contextlib.ExitStack() as opened:
+        beneath = opened.enter_context(FileThatGivesUp(place))
+        file = opened.enter_context(h5py.File(beneath, "r+" if place.stat().st_size else "w"))
         _make_room(file, name, replace=replace)
         details: dict[str, Any] = {}
         chunks = None
@@ -208,10 +258,9 @@ def create(place: Path, dataset: str | None, plan: Plan, *, replace: bool = Fals
             made = file.create_dataset(name, plan.shape, stored, **details)
         except TypeError as error:
             raise Failure(f"HDF5 has no type for the dtype {plan.dtype} ({error})") from error
-    except BaseException:
-        file.close()
-        raise
-    target = Hdf5Target(chunks=chunks or plan.shape or None, file=file, dataset=made, opaque=opaque)
+        opened.pop_all()
+    target = Hdf5Target(chunks=chunks or plan.shape or None, file=file, beneath=beneath, dataset=made, opaque=opaque)
+    target.begins_filled = plan.fill is None or opaque is None
     target.settled = {"dataset": name, "chunks": None if chunks is None else list(chunks)}
     return target
 

@@ -105,7 +105,14 @@ class NpyTarget(Target):
         except BaseException:
             stream.close()
             raise
-        return cls(chunks=None, stream=stream, start=len(header.raw), shape=plan.shape, itemsize=plan.itemsize)
+        return cls(
+            chunks=None,
+            begins_filled=plan.fill is None,
+            stream=stream,
+            start=len(header.raw),
+            shape=plan.shape,
+            itemsize=plan.itemsize,
+        )
 
     def write(self, box: Box, values: np.ndarray[Any, np.dtype[Any]]) -> None:
         """Write the items of a box, run by run."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
+import re
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superchunk.cli.errors import Failure
 from superchunk.cli.formats.attributes import as_json
-from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, nonzero, require, sensible_chunks
+from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, fill_bytes, require, sensible_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from superchunk.cli.formats.base import Box, Plan
 
@@ -44,18 +47,33 @@ class ZarrSource(Source):
             names = ", ".join(sorted(f"{path.rstrip('/')}/{name}" for name in found.array_keys())) or "none"
             raise Failure(f"{path}: is a Zarr group; name one of its arrays: {names}")
         self._array: Any = found
+        self._path = path
         dtype = np.dtype(found.dtype)
         if dtype.hasobject or dtype.kind == "T":
             raise Failure(f"{path}: holds items of dtype {dtype}, which are not all of one size")
         self.shape, self.dtype = tuple(found.shape), dtype
         self.chunks = tuple(max(int(part), 1) for part in found.chunks)
-        self.fill = nonzero(found.fill_value, dtype)
+        self._fill = fill_bytes(found.fill_value, dtype)
+        self.fill = self._fill if self._fill is not None and any(self._fill) else None
         self.attributes = dict(found.attrs.asdict())
 
     def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
         """Return the items of a box, of its shape."""
         with _quietly():
             return np.asarray(self._array[box], self.dtype)
+
+    def visit_written(self, visit: Callable[[tuple[int, ...]], object]) -> bool:
+        """Tell the first item of each chunk, or of each shard, that has a file."""
+        if self._fill is None:
+            return False
+        sides = self._array.shards or self._array.chunks
+        for folder, _, names in os.walk(self._path):
+            for name in names:
+                key = Path(folder, name).relative_to(self._path).as_posix()
+                place = tuple(map(int, re.findall(r"\d+", key)))
+                if len(place) == len(self.shape) and self._array.metadata.encode_chunk_key(place) == key:
+                    visit(tuple(at * side for at, side in zip(place, sides, strict=True)))
+        return True
 
     def close(self) -> None:
         """Do nothing: no file stays open."""
@@ -83,7 +101,15 @@ class ZarrTarget(Target):
             self.array.attrs.update(self.attributes)
 
     def close(self) -> None:
-        """Do nothing: no file stays open."""
+        """Wait for what is still being written: after an error the package goes on with the other chunks."""
+        sync = require("zarr.core.sync", "zarr", "Zarr")
+        sync.sync(_others_end())
+
+
+async def _others_end() -> None:
+    """Wait until nothing else runs in this loop, however it ends."""
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others)
 
 
 def open_source(place: str) -> ZarrSource:
@@ -109,7 +135,7 @@ def create(place: Path, plan: Plan) -> ZarrTarget:
         )
     if np.dtype(array.dtype) != plan.dtype:
         raise Failure(f"Zarr format {version} makes {array.dtype} of the dtype {plan.dtype}")
-    target = ZarrTarget(chunks=chunks, array=array, attributes={})
+    target = ZarrTarget(chunks=chunks, begins_filled=True, array=array, attributes={})
     target.settled = {"chunks": list(chunks), "zarr_format": version}
     return target
 

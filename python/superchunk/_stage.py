@@ -1,0 +1,104 @@
+"""`stage_chunk`: writing a chunk of a sparse frame in a process of one's own.
+
+What the coordinator does with it is in `_staged`; the file is `storage.staging`'s.
+
+Source: docs/format/sparse.md.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+from superchunk import _engine
+from superchunk._buffers import byte_view, check_buffersize
+from superchunk._encoding import cparams_of, encode_params
+from superchunk._writing import with_typesize
+from superchunk.exceptions import ArgumentError
+from superchunk.params import as_cparams, local_path
+from superchunk.storage.file import FileBytes
+from superchunk.storage.folder import is_folder, open_folder
+from superchunk.storage.followed_folder import absolute, read_present
+from superchunk.storage.loading import settings_of
+from superchunk.storage.staging import StagedChunk, place_chunk
+
+if TYPE_CHECKING:
+    import os
+
+    from superchunk._buffers import AnyBuffer
+    from superchunk.params import CParams, CParamsDict
+    from superchunk.storage.base import FrameSettings
+
+__all__ = ["StagedChunk", "stage_chunk"]
+
+
+def stage_chunk(
+    urlpath: str | os.PathLike[str],
+    chunk_id: int,
+    data: AnyBuffer,
+    cparams: CParams | CParamsDict | None = None,
+) -> StagedChunk:
+    """Compress `data` into the chunk file of an id of a sparse frame; in any process, without a lock.
+
+    The chunk is on the disk when this returns, and no part of the frame until the
+    coordinator calls `SChunk.append_staged` or `SChunk.replace_staged`.
+
+    Parameters
+    ----------
+    urlpath
+        The directory of the sparse frame.
+    chunk_id
+        An id from `SChunk.reserve_chunk_ids`.
+    data
+        A C-contiguous buffer of 1 to `MAX_BUFFERSIZE` bytes.
+    cparams
+        How to compress; None: as the frame records, with one thread. The typesize is
+        the frame's.
+
+    Returns
+    -------
+    StagedChunk
+        What the coordinator needs to know. Data of one value gets no file: it is in here.
+
+    Raises
+    ------
+    ArgumentError
+        `urlpath` is no directory, or `chunk_id` no possible id.
+    ValueError
+        `data` is empty, too large or not contiguous.
+    FormatError
+        There is no sparse frame, or a damaged one.
+    StorageError
+        That id has a file already (errno EEXIST), or the system refuses.
+
+    """
+    path = local_path(urlpath)
+    if path is None or not is_folder(path):
+        msg = f"urlpath: expected the directory of a sparse frame, got {path!r}"
+        raise ArgumentError(msg)
+    view = byte_view(data)
+    check_buffersize(view.nbytes, "data")
+    if not view.nbytes:
+        msg = "data: expected at least 1 byte, a chunk cannot be empty"
+        raise ValueError(msg)
+    folder = absolute(path)
+    params = encode_params(_chosen(_recorded(folder), cparams))
+    return place_chunk(folder, operator.index(chunk_id), _engine.compress(view, params))
+
+
+def _recorded(folder: str) -> FrameSettings:
+    """Return what a sparse frame records for new chunks."""
+    opened = FileBytes(folder, open_folder(folder))
+    try:
+        file, loaded = read_present(opened, patient=True)
+        file.close()
+    finally:
+        opened.close()
+    return settings_of(loaded.header)
+
+
+def _chosen(settings: FrameSettings, cparams: CParams | CParamsDict | None) -> CParams:
+    recorded = cparams_of(settings, 1)
+    if cparams is None:
+        return recorded
+    return with_typesize(as_cparams(cparams, recorded.typesize), recorded.typesize)
