@@ -1,5 +1,7 @@
 //! One worker's encoder.
 
+use std::ops::{Range, RangeInclusive};
+
 use super::dict::Shared;
 use super::{Codec, PreparedDict, blosclz, lz4, zlib, zstd};
 use crate::{Error, Result};
@@ -112,8 +114,8 @@ impl Encoder {
     #[must_use]
     pub fn has_quicker(&self, length: usize, full: usize) -> bool {
         match self.kind {
-            // The first level of zlib is made for data that repeats itself.
-            Kind::Zlib(_) if self.clevel == 1 => 4 * length > 3 * full,
+            // The first level of zlib is made for data that repeats itself: on all but noise it is the quicker one.
+            Kind::Zlib(_) if self.clevel == 1 => 16 * length > 15 * full,
             // Long repetitions are what zlib-rs is quick at, and libdeflate leaves more of them.
             Kind::Zlib(_) => 8 * length > full,
             _ => self.rungs() > 1,
@@ -134,6 +136,32 @@ impl Encoder {
     #[must_use]
     pub fn is_flat(&self) -> bool {
         self.codec == Codec::Zlib
+    }
+
+    /// The searches for streams of a MiB and more that differ so little that some places of one tell which will do. The
+    /// last comes to the size of the level's own there, and is that if there are no such searches.
+    #[must_use]
+    pub fn kindred(&self) -> RangeInclusive<usize> {
+        match &self.kind {
+            Kind::Zstd(encoder) => encoder.kindred(),
+            _ => self.rungs() - 1..=self.rungs() - 1,
+        }
+    }
+
+    /// Whether [`Encoder::encode_around`] is to be had.
+    #[must_use]
+    pub fn goes_around(&self) -> bool {
+        matches!(self.kind, Kind::Zlib(_))
+    }
+
+    /// Compresses a stream with the level's own search, but for parts that are noise and stored as they are in it.
+    ///
+    /// They are in order and do not overlap. The rest is as in [`Encoder::encode`].
+    pub fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        match &mut self.kind {
+            Kind::Zlib(encoder) if !noise.is_empty() => encoder.encode_around(noise, src, dst),
+            _ => self.encode(src, dst),
+        }
     }
 
     /// Compresses the stream `src` into the start of `dst` with the level's own search, and returns the bytes written.

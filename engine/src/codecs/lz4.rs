@@ -289,6 +289,50 @@ impl std::fmt::Debug for FastEncoder {
     }
 }
 
+/// The fast encoder for one piece of a stream after the other, each of which may repeat what stands before it.
+pub(super) struct PieceEncoder<const PIECE: usize> {
+    stream: Stream,
+    room: Box<[u8]>,
+}
+
+impl<const PIECE: usize> PieceEncoder<PIECE> {
+    /// Makes an encoder.
+    pub(super) fn new() -> Result<Self> {
+        // More than the library ever makes of a piece: it must not run out of room in the middle of a stream.
+        Ok(Self { stream: Stream::new()?, room: vec![0; PIECE + PIECE / 128 + 64].into() })
+    }
+
+    /// Compresses all whole pieces of a stream, and says of each whether it gets shorter.
+    #[expect(unsafe_code, reason = "calls of the library")]
+    pub(super) fn encode(&mut self, src: &[u8], mut found: impl FnMut(&[u8; PIECE], bool)) {
+        let state = self.stream.0.as_ptr();
+        // SAFETY: the state is live and exclusively held; this forgets all earlier input.
+        unsafe { ffi::LZ4_resetStream_fast(state) };
+        for piece in src.as_chunks::<PIECE>().0 {
+            let Some((nbytes, capacity)) = lengths(piece, &self.room) else { return };
+            // SAFETY: the state is live and exclusively held; `nbytes` bytes are readable and `capacity` bytes
+            // writable; all other input that it knows is in front of them in `src`.
+            let result = unsafe {
+                ffi::LZ4_compress_fast_continue(
+                    state,
+                    start(piece),
+                    start_mut(&mut self.room),
+                    nbytes,
+                    capacity,
+                    SCOUT_ACCELERATION,
+                )
+            };
+            found(piece, written(result).is_some_and(|length| length < PIECE));
+        }
+    }
+}
+
+impl<const PIECE: usize> std::fmt::Debug for PieceEncoder<PIECE> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("lz4::PieceEncoder").field("piece", &PIECE).finish_non_exhaustive()
+    }
+}
+
 /// The library's thorough levels for each `clevel`, from the quickest that may do to the level's own.
 const LADDERS: [&[c_int]; 10] =
     [&[1], &[1], &[2], &[2, 3], &[2, 4], &[2, 5], &[2, 4, 6], &[2, 5, 7], &[2, 5, 8], &[2, 5, 7, 8, 9]];

@@ -31,12 +31,14 @@ mod dict;
 mod encoder;
 mod lz4;
 pub(crate) mod ndlz;
+mod noise;
 mod zlib;
 mod zstd;
 
 pub use decoder::Decoder;
 pub use dict::{DecodeDict, PreparedDict, train_dictionary};
 pub use encoder::Encoder;
+pub use noise::NoiseFinder;
 
 use std::ops::RangeInclusive;
 

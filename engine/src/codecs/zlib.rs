@@ -3,10 +3,15 @@
 //! zlib-rs makes what zlib-ng makes at a level. libdeflate often comes to the same size in a third of the time, though
 //! not where data repeats itself much; so its searches are the quick ones, and that of zlib-rs is the level's own.
 //!
+//! Deflate has blocks that are stored plain, and both libraries take them for noise, but only where all of one of their
+//! own, long blocks is noise. Who knows where it stands can have it stored to the piece, without searching it.
+//!
 //! Read are complete zlib streams that fill the destination, with a right checksum; bytes behind
 //! the checksum are left alone, as other readers do. Raw deflate and gzip are refused.
 //!
 //! Source: docs/format/codecs.md, section "Zlib".
+
+use std::ops::Range;
 
 use super::Verdict;
 
@@ -22,6 +27,9 @@ const METHOD: u8 = 0x78;
 const HEADER: usize = 2;
 /// Bytes of the wrapper behind it.
 const CHECKSUM: usize = 4;
+/// Bytes before a block of deflate that is stored plain, where it begins at a whole byte; the first one of the last block.
+const STORED: usize = 5;
+const LAST: u8 = 1;
 
 /// libdeflate's levels that may do for each `clevel`, from the quickest on.
 const LADDERS: [&[u16]; 10] =
@@ -61,6 +69,11 @@ impl Encoder {
         };
         context.zlib_compress(src, dst).ok()
     }
+
+    /// Compresses with the level's own search, but for parts that are stored.
+    pub(super) fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        self.own.encode_around(noise, src, dst)
+    }
 }
 
 /// The level's own search, by zlib-rs.
@@ -95,20 +108,77 @@ impl Own {
 
     /// Compresses, or `None` if the result does not fit.
     fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        self.encode_around(&[], src, dst)
+    }
+
+    /// Compresses but for parts that are stored, or `None` if the result does not fit.
+    fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let (header, rest) = dst.split_at_mut_checked(HEADER)?;
         let room = rest.len().checked_sub(CHECKSUM)?;
-        let outcome = self.deflate.compress(src, &mut rest[..room], FlushCompress::Finish);
-        let Ok(Status::StreamEnd) = outcome else {
+        let Some(length) = self.write_parts(noise, src, Unfilled { room: &mut rest[..room], length: 0 }) else {
             // A context that did not get to its end cannot be used again: zlib-rs 0.6 keeps what it could not write
             // through a reset, and later panics over it.
             self.deflate = deflate(self.clevel);
             return None;
         };
-        let length = usize::try_from(self.deflate.total_out()).ok()?;
         self.deflate.reset();
         header.copy_from_slice(&self.header);
         rest.get_mut(length..length + CHECKSUM)?.copy_from_slice(&libdeflater::adler32(src).to_be_bytes());
         Some(HEADER + length + CHECKSUM)
+    }
+
+    /// Writes all of a deflate stream and returns its length.
+    fn write_parts(&mut self, noise: &[Range<usize>], src: &[u8], mut out: Unfilled<'_>) -> Option<usize> {
+        let mut at = 0;
+        for part in noise {
+            if at < part.start {
+                self.search(&src[at..part.start], FlushCompress::Full, &mut out)?;
+            }
+            out.store(&src[part.clone()], part.end == src.len())?;
+            at = part.end;
+        }
+        if at < src.len() {
+            self.search(&src[at..], FlushCompress::Finish, &mut out)?;
+        }
+        Some(out.length)
+    }
+
+    /// Writes blocks for a part that refers to nothing before it. `Full` ends them at a whole byte, `Finish` the stream.
+    fn search(&mut self, src: &[u8], flush: FlushCompress, out: &mut Unfilled<'_>) -> Option<()> {
+        let (read, written) = (self.deflate.total_in(), self.deflate.total_out());
+        let room = &mut out.room[out.length..];
+        let free = room.len();
+        let status = self.deflate.compress(src, room, flush).ok()?;
+        let length = usize::try_from(self.deflate.total_out() - written).ok()?;
+        // Without room left it may have more to write.
+        let flushed = length < free && self.deflate.total_in() - read == src.len() as u64;
+        let done = if flush == FlushCompress::Finish { status == Status::StreamEnd } else { flushed };
+        out.length += length;
+        done.then_some(())
+    }
+}
+
+/// Where deflate is written to, and how much of that is there.
+struct Unfilled<'a> {
+    room: &'a mut [u8],
+    length: usize,
+}
+
+impl Unfilled<'_> {
+    /// Writes blocks that are stored plain; the stream has come to a whole byte, and nothing follows the `last` of it.
+    fn store(&mut self, src: &[u8], last: bool) -> Option<()> {
+        let mut pieces = src.chunks(u16::MAX.into()).peekable();
+        while let Some(piece) = pieces.next() {
+            let end = self.length + STORED + piece.len();
+            let (head, body) = self.room.get_mut(self.length..end)?.split_at_mut(STORED);
+            let nbytes = u16::try_from(piece.len()).unwrap_or(u16::MAX);
+            head[0] = if last && pieces.peek().is_none() { LAST } else { 0 };
+            head[1..3].copy_from_slice(&nbytes.to_le_bytes());
+            head[3..].copy_from_slice(&(!nbytes).to_le_bytes());
+            body.copy_from_slice(piece);
+            self.length = end;
+        }
+        Some(())
     }
 }
 
@@ -141,5 +211,73 @@ impl Decoder {
 impl std::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("zlib::Decoder")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that repeat nothing, and words that do.
+    fn noise_and_words(nbytes: usize) -> Vec<u8> {
+        let mut state = 1_u64;
+        let mut byte = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state.to_be_bytes()[0]
+        };
+        (0..nbytes)
+            .map(|at| if at / 5000 % 2 == 0 { byte() } else { b"some words "[at % 11 * usize::from(byte() > 20)] })
+            .collect()
+    }
+
+    /// What comes back of what is written around `noise`, in so many bytes; the same encoder does it twice.
+    fn round_trip(encoder: &mut Encoder, noise: &[Range<usize>], src: &[u8]) -> usize {
+        let mut coded = vec![0; 2 * src.len() + 1000];
+        let length = encoder.encode_around(noise, src, &mut coded).unwrap();
+        let mut decoded = vec![0; src.len()];
+        Decoder::new().decode(&coded[..length], &mut decoded).unwrap();
+        assert!(decoded == src, "noise at {noise:?}");
+        let mut again = vec![0; 2 * src.len() + 1000];
+        for short in [0, 1, 5, 9, length / 3, length / 2, length - 1] {
+            assert_eq!(encoder.encode_around(noise, src, &mut again[..short]), None, "in {short} bytes");
+        }
+        assert_eq!(encoder.encode_around(noise, src, &mut again), Some(length));
+        assert!(again[..length] == coded[..length]);
+        length
+    }
+
+    #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "a part is a range")]
+    fn streams_around_noise_come_back_wherever_it_stands() {
+        let src = noise_and_words(200_000);
+        let end = src.len();
+        let places: [&[Range<usize>]; 8] = [
+            &[],
+            &[0..5000],
+            &[end - 1..end],
+            &[0..end],
+            &[0..65_535],
+            &[1..2, 2..3, 3..70_000],
+            &[10_000..15_000, 20_000..25_000, 190_000..end],
+            &[0..131_071, 131_071..131_072],
+        ];
+        for clevel in [1, 2, 4, 5, 6, 9] {
+            let mut encoder = Encoder::new(clevel);
+            for noise in places {
+                round_trip(&mut encoder, noise, &src);
+            }
+        }
+    }
+
+    #[test]
+    fn around_nothing_is_the_levels_own_search() {
+        let src = noise_and_words(100_000);
+        let (mut one, mut other) = (vec![0; 2 * src.len()], vec![0; 2 * src.len()]);
+        let mut encoder = Encoder::new(5);
+        let length = encoder.encode_around(&[], &src, &mut one).unwrap();
+        let own = encoder.rungs() - 1;
+        assert_eq!(encoder.encode(own, &src, &mut other), Some(length));
+        assert_eq!(one[..length], other[..length]);
+        assert!(round_trip(&mut encoder, &[0..5000, 10_000..15_000, 20_000..25_000], &src) < length + 100);
     }
 }

@@ -11,10 +11,15 @@
 //! compressed in the quickest way, and if the chosen search gains more on that than it did of the sample, the stream gets
 //! the level's own search. Of zlib, whose quickest search takes long, every stream is scouted first, by LZ4.
 //!
+//! Where a stream is noise in parts, and the codec can store parts of a stream, that saves more than any quicker search.
+//! Every stream is then looked through for such parts, to the piece.
+//!
 //! What is found depends on the data alone, so chunks have the same bytes for every number of threads.
 
+use std::ops::{Range, RangeInclusive};
+
 use crate::chunk::resize;
-use crate::codecs::{Codec, Encoder};
+use crate::codecs::{Codec, Encoder, NoiseFinder};
 use crate::error::Result;
 
 /// A sample is about such a part of what is decided by it; at most such a part, and of a block that is one stream; and
@@ -35,6 +40,15 @@ const MOST: usize = 256 * 1024;
 const LEAST: usize = 4 * 1024;
 /// Streams shorter than this are not looked at, in bytes.
 const SHORT: usize = 2 * 1024;
+/// A long block of one stream that is not telling in one place is looked at in so many, each so long in bytes; the shortest
+/// that is. With filters it has parts of many kinds.
+const PLACES: usize = 16;
+const PLACE: usize = 4 * 1024;
+const LONG: usize = 1_000_000;
+/// A block's noise is worth going around if it is at least such a part of it, and the rest too.
+const NOISY: usize = 16;
+/// Deflate refers to what is as near as this, in bytes.
+const NEAR: usize = 32 * 1024;
 /// Sample of what scouting makes nothing of, in bytes.
 const NOISE: usize = 8 * 1024;
 /// Quicker searches may leave more of a block than the level's own by such a part.
@@ -58,16 +72,19 @@ enum Choice {
     Plain,
     /// Compress it with this search.
     Rung(usize),
+    /// Compress it with the level's own search where it is not noise.
+    Around,
 }
 
 /// What was found of one stream of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Finding {
     choice: Choice,
-    /// Length of the sample, in bytes, what scouting left of it, and what other streams are compared by.
+    /// Length of the sample, in bytes, and what scouting left of it.
     sample: usize,
     scouted: usize,
-    left: usize,
+    /// What the choice left of it, if streams are compared by that and not by what scouting leaves.
+    left: Option<usize>,
 }
 
 impl Finding {
@@ -78,18 +95,20 @@ impl Finding {
     /// Whether a stream of `length` bytes, of which `left` is left, is like the sample was.
     fn is_alike(&self, length: usize, left: usize) -> bool {
         let here = left as u64 * self.sample as u64;
-        let there = self.left as u64 * length as u64;
+        let there = self.left.unwrap_or(self.scouted) as u64 * length as u64;
         let whole = length as u64 * self.sample as u64;
         match self.choice {
             Choice::Plain => here + whole / CLOSE as u64 >= there,
-            Choice::Rung(_) => here <= there + whole / WORSE as u64 && here + whole / BETTER as u64 >= there,
+            Choice::Rung(_) | Choice::Around => {
+                here <= there + whole / WORSE as u64 && here + whole / BETTER as u64 >= there
+            }
         }
     }
 
     /// Whether the choice takes about as large a part of what scouting leaves as it did of the sample.
     fn gains_alike(&self, scouted: usize, left: usize) -> bool {
         let here = scouted.saturating_sub(left) as u64 * self.scouted as u64;
-        let there = self.scouted.saturating_sub(self.left) as u64 * scouted as u64;
+        let there = self.scouted.saturating_sub(self.left.unwrap_or(self.scouted)) as u64 * scouted as u64;
         here <= there + scouted as u64 * self.scouted as u64 / SIMILAR as u64
     }
 }
@@ -115,12 +134,16 @@ pub(super) struct Searches {
     own: Encoder,
     /// For what is plain, and for all where the quickest search of `own` would take long.
     scout: Encoder,
+    /// For codecs that can store parts of a stream.
+    noise: Option<NoiseFinder>,
     room: Vec<u8>,
 }
 
 impl Searches {
     pub(super) fn new(codec: Codec, clevel: u8) -> Result<Self> {
-        Ok(Self { own: Encoder::new(codec, clevel, None)?, scout: Encoder::scout()?, room: Vec::new() })
+        let own = Encoder::new(codec, clevel, None)?;
+        let noise = own.goes_around().then(NoiseFinder::new).transpose()?;
+        Ok(Self { own, scout: Encoder::scout()?, noise, room: Vec::new() })
     }
 
     pub(super) fn fits(&self, codec: Codec, clevel: u8) -> bool {
@@ -138,12 +161,16 @@ impl Searches {
         Ok(match finding.choice {
             _ if self.declines_noise() => self.own.encode(src, dst),
             Choice::Plain if finding.is_alike(src.len(), self.scout_noise(src, dst)) => None,
-            Choice::Rung(rung) if rung < last && self.quickest_scouts() => {
+            Choice::Rung(rung) if rung < last && finding.left.is_some() => {
                 let length = self.own.encode_at(rung, src, dst);
                 if self.will_do(finding, src, length)? { length } else { self.own.encode(src, dst) }
             }
             Choice::Rung(rung) if rung < last && finding.is_alike(src.len(), self.scout(src, dst)) => {
                 self.own.encode_at(rung, src, dst)
+            }
+            Choice::Around => {
+                let noise = self.noise.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
+                self.own.encode_around(&noise, src, dst)
             }
             _ => self.own.encode(src, dst),
         })
@@ -226,41 +253,51 @@ impl Searches {
         src.chunks(PIECE).map(|piece| length(piece).unwrap_or(piece.len())).sum()
     }
 
-    /// Find out how to compress the streams that samples were taken from; whether they tell which search will do.
-    fn find(&mut self, samples: &[&[u8]], tells: bool) -> Result<Box<[Finding]>> {
+    /// Find out how to compress the streams that samples were taken from: with the last of `rungs`, or a quicker one that
+    /// comes to its size.
+    fn find(&mut self, samples: &[&[u8]], rungs: RangeInclusive<usize>) -> Result<Box<[Finding]>> {
         let mut room = std::mem::take(&mut self.room);
         let longest = samples.iter().map(|sample| sample.len()).max().unwrap_or(0);
         resize(&mut room, longest)?;
-        let sizes: Vec<usize> = samples.iter().map(|sample| self.own_size(sample, &mut room)).collect();
+        let (first, last) = rungs.into_inner();
+        let sizes: Vec<usize> = samples.iter().map(|sample| self.own_size(sample, last, &mut room)).collect();
         let paying = samples.iter().zip(&sizes).filter(|&(sample, &size)| pays(size, sample)).count().max(1);
         let spare = sizes.iter().sum::<usize>() / SPARE;
-        let mut lost = |(sample, &size): (&&[u8], &usize)| {
-            let asked = tells && pays(size, sample) && self.own.has_quicker(size, sample.len());
-            if asked { self.losses(sample, size, spare / (paying * paying), &mut room) } else { Vec::new() }
+        let enough = spare / (paying * paying);
+        let mut ask = |(sample, &size): (&&[u8], &usize)| {
+            let asked = first < last && pays(size, sample) && self.own.has_quicker(size, sample.len());
+            if asked { self.losses(sample, size, enough, first..last, &mut room) } else { Vec::new() }
         };
-        let losses: Vec<Vec<usize>> = samples.iter().zip(&sizes).map(&mut lost).collect();
-        let rungs = self.spend(spare, samples, &sizes, &losses);
+        let losses: Vec<Vec<usize>> = samples.iter().zip(&sizes).map(&mut ask).collect();
+        let rungs = self.spend(spare, last, samples, &sizes, &losses);
         let mut finding = |n: usize| {
             let sample = samples[n];
             let found = |choice, scouted, left| Finding { choice, sample: sample.len(), scouted, left };
             if !pays(sizes[n], sample) {
                 let scouted = self.scout_noise(sample, &mut room);
-                return found(Choice::Plain, scouted, scouted);
+                return found(Choice::Plain, scouted, None);
             }
             let scouted = if losses[n].is_empty() { 0 } else { self.scout(sample, &mut room) };
             let left = sizes[n] + losses[n].get(rungs[n]).unwrap_or(&0);
-            found(Choice::Rung(rungs[n]), scouted, if self.quickest_scouts() { left } else { scouted })
+            found(Choice::Rung(rungs[n]), scouted, self.quickest_scouts().then_some(left))
         };
         let findings = (0..samples.len()).map(&mut finding).collect();
         self.room = room;
         Ok(findings)
     }
 
-    /// By how many bytes more than the level's own search, which leaves `size`, each quicker one leaves of a sample, up to
+    /// By how many bytes more than the search behind `rungs`, which leaves `size`, each of them leaves of a sample, up to
     /// the first that leaves no more than `enough`.
-    fn losses(&mut self, sample: &[u8], size: usize, enough: usize, room: &mut [u8]) -> Vec<usize> {
-        let mut losses = Vec::new();
-        for rung in 0..self.own.rungs() - 1 {
+    fn losses(
+        &mut self,
+        sample: &[u8],
+        size: usize,
+        enough: usize,
+        rungs: Range<usize>,
+        room: &mut [u8],
+    ) -> Vec<usize> {
+        let mut losses = vec![usize::MAX; rungs.start];
+        for rung in rungs {
             let length = self.own.encode_at(rung, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
             losses.push(length.saturating_sub(size));
             if losses[rung] <= enough || (losses[rung] > size / FAR && self.own.is_flat()) {
@@ -270,17 +307,24 @@ impl Searches {
         losses
     }
 
-    /// Choose the searches: from the level's own on all samples, the step that saves most time for a byte, as long as
-    /// there are `spare` bytes for one.
-    fn spend(&self, mut spare: usize, samples: &[&[u8]], sizes: &[usize], losses: &[Vec<usize>]) -> Vec<usize> {
-        let mut rungs = vec![self.own.rungs() - 1; samples.len()];
+    /// Choose the searches: from the last on for all samples, the step that saves most time for a byte, as long as there are
+    /// `spare` bytes for one.
+    fn spend(
+        &self,
+        mut spare: usize,
+        last: usize,
+        samples: &[&[u8]],
+        sizes: &[usize],
+        losses: &[Vec<usize>],
+    ) -> Vec<usize> {
+        let mut rungs = vec![last; samples.len()];
         loop {
             let mut best: Option<Step> = None;
             for (n, losses) in losses.iter().enumerate() {
-                let lost = losses.get(rungs[n]).copied().unwrap_or(0);
+                let now = losses.get(rungs[n]).copied().unwrap_or(0);
                 let weight = samples[n].len().min(DENSE * sizes[n]) as u64;
                 for (rung, &loss) in losses.iter().enumerate().take(rungs[n]) {
-                    let price = loss.saturating_sub(lost);
+                    let price = loss.saturating_sub(now);
                     let saved = weight * u64::from(self.own.cost(rungs[n]) - self.own.cost(rung));
                     let step = Step { n, rung, price, saved };
                     if price <= spare && best.as_ref().is_none_or(|best| step.is_better(best)) {
@@ -294,16 +338,52 @@ impl Searches {
         }
     }
 
-    /// What the level's own search makes of a sample, or 0 if that makes something of it and no other is of use. Where
+    /// Find out how to compress long blocks that are one stream, such as this one, with searches like
+    /// the level's own.
+    fn find_by_places(&mut self, block: &[u8]) -> Result<Box<[Finding]>> {
+        let sample: Vec<u8> =
+            block.chunks(block.len() / PLACES).take(PLACES).flat_map(|part| middle(part, PLACE)).copied().collect();
+        let mut findings = self.find(&[&sample], self.own.kindred())?;
+        let mut room = std::mem::take(&mut self.room);
+        let dst = resize(&mut room, block.len())?;
+        // Pieces repeat less than all that lies between them.
+        for finding in findings.iter_mut().filter(|finding| !finding.is_plain()) {
+            finding.sample = block.len();
+            finding.scouted = self.scout(block, dst);
+            finding.left = None;
+        }
+        self.room = room;
+        Ok(findings)
+    }
+
+    /// Whether a part of a block is noise that is worth going around. The rest must not repeat what stands on its other
+    /// side, so there both ways are tried.
+    fn has_noise(&mut self, block: &[u8]) -> Result<bool> {
+        let Some(finder) = &mut self.noise else { return Ok(false) };
+        let noise = finder.find(block);
+        let length: usize = noise.iter().map(Range::len).sum();
+        if !(block.len() / NOISY..=block.len() - block.len() / NOISY).contains(&length) {
+            return Ok(false);
+        }
+        let edge = noise[noise.len() / 2].end;
+        let place = &block[edge.saturating_sub(NEAR)..block.len().min(edge + NEAR)];
+        let noise = finder.find(place);
+        let room = resize(&mut self.room, 2 * place.len())?;
+        let around = self.own.encode_around(&noise, place, room);
+        let own = self.own.encode(place, room);
+        Ok(around.zip(own).is_some_and(|(around, own)| around <= own + own / 100))
+    }
+
+    /// What the search `own` makes of a sample, or 0 if that makes something of it and no other is of use. Where
     /// scouting finds nothing at all a part has to do, for nothing takes as long as to search in vain.
-    fn own_size(&mut self, sample: &[u8], room: &mut [u8]) -> usize {
+    fn own_size(&mut self, sample: &[u8], own: usize, room: &mut [u8]) -> usize {
         let room = &mut room[..sample.len()];
         let scouted = self.scout.encode(sample, room);
         if !scouted.is_some_and(|length| pays(length, sample)) && !self.may_pay(sample, room) {
             return sample.len();
         }
         if self.own.has_quicker(scouted.unwrap_or(sample.len()), sample.len()) {
-            self.own.encode(sample, room).unwrap_or(sample.len())
+            self.own.encode_at(own, sample, room).unwrap_or(sample.len())
         } else {
             0
         }
@@ -351,8 +431,23 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
     if decided < FEW * LEAST || length < SHORT {
         return Ok(Box::default());
     }
+    let last = searches.own.rungs() - 1;
+    if nstreams == 1
+        && !tells
+        && searches.own.kindred().count() > 1
+        && stream >= LONG
+        && decided >= LARGE_SHARE * PLACES * PLACE
+    {
+        return searches.find_by_places(block);
+    }
     let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
-    searches.find(&samples, tells)
+    let mut findings = searches.find(&samples, if tells { 0 } else { last }..=last)?;
+    if let [finding] = &mut *findings
+        && searches.has_noise(block)?
+    {
+        finding.choice = Choice::Around;
+    }
+    Ok(findings)
 }
 
 #[cfg(test)]
@@ -432,11 +527,11 @@ mod tests {
         let searches = Searches::new(Codec::Zstd, 5).unwrap();
         let samples: [&[u8]; 3] = [&[0; 1000]; 3];
         let losses = [vec![10, 5, 0], vec![100, 3], vec![]];
-        assert_eq!(searches.spend(12, &samples, &[500; 3], &losses), [1, 1, 4]);
-        assert_eq!(searches.spend(2, &samples, &[500; 3], &losses), [2, 4, 4]);
+        assert_eq!(searches.spend(12, 4, &samples, &[500; 3], &losses), [1, 1, 4]);
+        assert_eq!(searches.spend(2, 4, &samples, &[500; 3], &losses), [2, 4, 4]);
         // The third is soon searched, whatever the search.
         let losses = [vec![100, 3], vec![], vec![3]];
-        assert_eq!(searches.spend(3, &samples, &[500, 500, 10], &losses), [1, 4, 4]);
+        assert_eq!(searches.spend(3, 4, &samples, &[500, 500, 10], &losses), [1, 4, 4]);
     }
 
     #[test]
@@ -447,6 +542,42 @@ mod tests {
         let weights = [0, 6, 0, 0, 9, 0, 0, 2, 0];
         assert_eq!(typical(9, |nblock| Ok(weights[nblock])).unwrap(), 1);
         assert_eq!(typical(9, |_| Err(Error::OutOfMemory { needed: 1 })), Err(Error::OutOfMemory { needed: 1 }));
+    }
+
+    #[test]
+    fn noise_in_a_stream_is_gone_around() {
+        let nibbles = |n| noise(8192, n).iter().map(|byte| byte & 15).collect();
+        let parts = |n| if n % 3 == 0 { noise(8192, n) } else { nibbles(n) };
+        let block: Vec<u8> = (0..32).flat_map(parts).collect();
+        let repeated: Vec<u8> = (0..32).flat_map(|n| if n % 2 == 0 { noise(8192, n) } else { lines(8192) }).collect();
+        let (mut room, mut own) = (vec![0; block.len()], vec![0; block.len()]);
+        for clevel in [1, 5, 9] {
+            let mut searches = Searches::new(Codec::Zlib, clevel).unwrap();
+            let findings = look(&mut searches, &block, 1, 16).unwrap();
+            assert_eq!(findings[0].choice, Choice::Around);
+            let length = searches.encode_as(&findings[0], &block, &mut room).unwrap().unwrap();
+            let own = searches.encode(&block, &mut own).unwrap();
+            assert!(length <= own + own / 100, "level {clevel}: {length} for {own}");
+            assert!(room.windows(8192).any(|window| window == noise(8192, 3)));
+        }
+        let all_noise = noise(1 << 18, 1);
+        for (other, codec) in
+            [(&lines(1 << 18), Codec::Zlib), (&all_noise, Codec::Zlib), (&repeated, Codec::Zlib), (&block, Codec::Zstd)]
+        {
+            let mut searches = Searches::new(codec, 5).unwrap();
+            assert_ne!(look(&mut searches, other, 1, 16).unwrap()[0].choice, Choice::Around);
+        }
+    }
+
+    #[test]
+    fn places_of_a_long_block_tell_which_of_the_strongest_searches_will_do() {
+        let mut searches = Searches::new(Codec::Zstd, 9).unwrap();
+        let (quicker, stronger) = searches.own.kindred().into_inner();
+        // Nothing in bytes of four bits is worth a long search, and much is in runs.
+        let nibbles: Vec<u8> = noise(1 << 20, 2).iter().map(|byte| byte & 15).collect();
+        assert_eq!(look(&mut searches, &nibbles, 1, 4).unwrap()[0].choice, Choice::Rung(quicker));
+        let runs: Vec<u8> = noise(1 << 16, 2).iter().flat_map(|byte| [byte & 3; 80]).take(1 << 20).collect();
+        assert_eq!(look(&mut searches, &runs, 1, 4).unwrap()[0].choice, Choice::Rung(stronger));
     }
 
     #[test]
