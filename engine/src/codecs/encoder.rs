@@ -98,6 +98,17 @@ impl Encoder {
         }
     }
 
+    /// Roughly the time that a search takes, to compare those of this codec and level with one another.
+    #[must_use]
+    pub fn cost(&self, rung: usize) -> u16 {
+        match &self.kind {
+            Kind::Never | Kind::BloscLz(_) | Kind::Lz4(_) => 1,
+            Kind::Lz4Hc(encoder) => encoder.cost(rung),
+            Kind::Zlib(encoder) => encoder.cost(rung),
+            Kind::Zstd(encoder) => encoder.cost(rung),
+        }
+    }
+
     /// Whether the quickest search takes much less time than the level's own for a stream that is left with `length` of
     /// `full` bytes.
     #[must_use]

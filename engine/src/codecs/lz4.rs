@@ -357,6 +357,11 @@ impl HcEncoder {
         self.ladder.len()
     }
 
+    /// Roughly the time that a search takes.
+    pub(super) fn cost(&self, rung: usize) -> u16 {
+        1 << self.ladder[rung]
+    }
+
     /// Compresses with a search, or `None` if the result does not fit. A dictionary is laid out for the level's own.
     #[expect(unsafe_code, reason = "calls of the library")]
     pub(super) fn encode(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {

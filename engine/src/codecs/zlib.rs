@@ -32,12 +32,12 @@ const STORED: usize = 5;
 const LAST: u8 = 1;
 
 /// libdeflate's levels that may do for each `clevel`, from the quickest on.
-const LADDERS: [&[i32]; 10] =
+const LADDERS: [&[u16]; 10] =
     [&[], &[1], &[1], &[1, 3], &[1, 3], &[1, 3, 5], &[1, 3, 5], &[1, 3, 5], &[1, 3, 5, 6], &[1, 3, 5, 6, 8]];
 
 /// An encoder with its contexts: those of libdeflate are made when they are needed.
 pub(super) struct Encoder {
-    ladder: &'static [i32],
+    ladder: &'static [u16],
     quick: Vec<Option<Compressor>>,
     own: Own,
 }
@@ -54,12 +54,18 @@ impl Encoder {
         self.ladder.len() + 1
     }
 
+    /// Roughly the time that a search takes.
+    pub(super) fn cost(&self, rung: usize) -> u16 {
+        // In units of a level of libdeflate; zlib-rs takes about three times as long for what they find.
+        self.ladder.get(rung).map_or(3 * u16::from(self.own.clevel), |&level| level)
+    }
+
     /// Compresses with a search, or `None` if the result does not fit.
     pub(super) fn encode(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let Some(slot) = self.quick.get_mut(rung) else { return self.own.encode(src, dst) };
         let context = match slot {
             Some(context) => context,
-            none => none.insert(Compressor::new(CompressionLvl::new(self.ladder[rung]).ok()?)),
+            none => none.insert(Compressor::new(CompressionLvl::new(self.ladder[rung].into()).ok()?)),
         };
         context.zlib_compress(src, dst).ok()
     }

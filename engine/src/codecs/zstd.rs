@@ -26,22 +26,42 @@ use crate::{Error, Result};
 struct Search {
     level: i32,
     changes: &'static [CParameter],
+    /// Roughly the time that it takes on the bytes of measured numbers.
+    cost: u16,
 }
 
-/// One of zstd's levels as it is.
+/// One of zstd's levels as it is, in a time measured on streams of 64 KiB.
 const fn plain(level: i32) -> Search {
-    Search { level, changes: &[] }
+    let cost = match level {
+        i32::MIN..=1 => 12,
+        2..=3 => 16,
+        4..=5 => 40,
+        6..=7 => 65,
+        8..=9 => 100,
+        10..=11 => 200,
+        12..=13 => 300,
+        14..=15 => 450,
+        16..=17 => 600,
+        18..=i32::MAX => 1000,
+    };
+    Search { level, changes: &[], cost }
 }
+
+/// Zstd's level 9, but with a look one byte ahead instead of two and at half as many places: on the bytes of measured
+/// numbers it leaves about 0.7 % more in 0.6 of the time.
+const LAZY: Search =
+    Search { level: 9, changes: &[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4)], cost: 60 };
 
 /// Zstd's strongest level, but with one pass over the first 128 KiB instead of two and with fewer tries at each place. Of a
 /// MiB that costs no two-hundredth of size, of less up to a fiftieth.
 const STRONGER: Search =
-    Search { level: 22, changes: &[CParameter::Strategy(Strategy::ZSTD_btultra), CParameter::SearchLog(6)] };
+    Search { level: 22, changes: &[CParameter::Strategy(Strategy::ZSTD_btultra), CParameter::SearchLog(6)], cost: 850 };
 
 /// The same, but content with a match of 64 bytes. That costs size only where there is much to be repeated.
 const STRONG: Search = Search {
     level: 22,
     changes: &[CParameter::Strategy(Strategy::ZSTD_btultra), CParameter::SearchLog(6), CParameter::TargetLength(64)],
+    cost: 700,
 };
 
 /// The searches for each `clevel`, from the quickest that may do to the level's own.
@@ -51,10 +71,10 @@ const LADDERS: [&[Search]; 10] = [
     &[plain(1), plain(3)],
     &[plain(1), plain(3), plain(5)],
     &[plain(1), plain(3), plain(5), plain(7)],
-    &[plain(1), plain(3), plain(5), plain(6), plain(9)],
-    &[plain(1), plain(3), plain(5), plain(6), plain(9), plain(11)],
-    &[plain(1), plain(3), plain(5), plain(6), plain(9), plain(13)],
-    &[plain(1), plain(3), plain(5), plain(6), plain(9), plain(15)],
+    &[plain(1), plain(3), plain(5), LAZY, plain(9)],
+    &[plain(1), plain(3), plain(5), LAZY, plain(9), plain(11)],
+    &[plain(1), plain(3), plain(5), LAZY, plain(9), plain(13)],
+    &[plain(1), plain(3), plain(5), LAZY, plain(9), plain(15)],
     &[plain(1), plain(5), plain(9), plain(13), plain(15), plain(17), STRONG, STRONGER, plain(22)],
 ];
 
@@ -82,10 +102,16 @@ impl Encoder {
         self.ladder.len()
     }
 
+    /// Roughly the time that a search takes.
+    pub(super) fn cost(&self, rung: usize) -> u16 {
+        self.ladder[rung].cost
+    }
+
     /// The searches for long streams in place of the level's own that differ only in how soon they are content.
     pub(super) fn kindred(&self) -> RangeInclusive<usize> {
         let last = self.ladder.len() - 1;
-        match self.ladder.iter().position(|search| !search.changes.is_empty()) {
+        let is_kindred = |search: &Search| search.level == self.ladder[last].level && !search.changes.is_empty();
+        match self.ladder.iter().position(is_kindred) {
             Some(first) => first..=last - 1,
             None => last..=last,
         }

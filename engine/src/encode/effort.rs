@@ -5,8 +5,11 @@
 //! most thorough. So samples of the streams of one block are compressed with the level's own search and with quicker
 //! ones, and the quickest that keep the block within a hundredth of its size are used for the chunk.
 //!
-//! Nothing quicker is taken on trust. Each stream is scouted, compressed in a quick way, and where that comes to
-//! another size than it did of the sample, the stream gets the level's own search.
+//! That hundredth is spent where it buys most time: a stream in which there is much to find pays for the others.
+//!
+//! Nothing quicker is taken on trust. Where a stream comes to another size than the sample did, it is scouted,
+//! compressed in the quickest way, and if the chosen search gains more on that than it did of the sample, the stream gets
+//! the level's own search. Of zlib, whose quickest search takes long, every stream is scouted first, by LZ4.
 //!
 //! Where a stream is noise in parts, and the codec can store parts of a stream, that saves more than any quicker search.
 //! Every stream is then looked through for such parts, to the piece.
@@ -26,6 +29,8 @@ const LARGE_SHARE: usize = 16;
 const SMALL_SHARE: usize = 128;
 /// Pieces that streams are scouted in which are expected to be noise, in bytes: below 64 KiB, LZ4 is at its quickest.
 const PIECE: usize = 60 * 1024;
+/// Blocks of which a typical one is looked for.
+const CANDIDATES: usize = 3;
 /// Of less than so many of the shortest samples nothing is decided.
 const FEW: usize = 8;
 /// Shortest sample of a longer stream that tells which search will do, in bytes. Up to 16 KiB libzstd searches otherwise.
@@ -46,13 +51,19 @@ const NOISY: usize = 16;
 const NEAR: usize = 32 * 1024;
 /// Sample of what scouting makes nothing of, in bytes.
 const NOISE: usize = 8 * 1024;
-/// Quicker searches may take more than the level's own by such a part of a block, and plain streams.
+/// Quicker searches may leave more of a block than the level's own by such a part.
+const SPARE: usize = 192;
+/// A stream that is left shorter by such a part at most is stored plain.
 const CLOSE: usize = 192;
 /// Where the quicker searches are much alike, one that misses by more than such a part stands for all.
 const FAR: usize = 16;
 /// A stream that scouting leaves longer, or shorter, by such a part of its length is not like the sample.
 const WORSE: usize = 64;
 const BETTER: usize = 16;
+/// The chosen search may gain more on scouting by such a part than it did of the sample.
+const SIMILAR: usize = 8;
+/// A stream of which less than such a part is left takes little time to search.
+const DENSE: usize = 8;
 
 /// What to do with a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +80,11 @@ enum Choice {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Finding {
     choice: Choice,
-    /// Length of the sample, in bytes, and what scouting made of it.
+    /// Length of the sample, in bytes, and what scouting left of it.
     sample: usize,
     scouted: usize,
+    /// What the choice left of it, if streams are compared by that and not by what scouting leaves.
+    left: Option<usize>,
 }
 
 impl Finding {
@@ -79,10 +92,10 @@ impl Finding {
         self.choice == Choice::Plain
     }
 
-    /// Whether a stream of `length` bytes that was scouted is like the sample was.
-    fn is_alike(&self, length: usize, scouted: usize) -> bool {
-        let here = scouted as u64 * self.sample as u64;
-        let there = self.scouted as u64 * length as u64;
+    /// Whether a stream of `length` bytes, of which `left` is left, is like the sample was.
+    fn is_alike(&self, length: usize, left: usize) -> bool {
+        let here = left as u64 * self.sample as u64;
+        let there = self.left.unwrap_or(self.scouted) as u64 * length as u64;
         let whole = length as u64 * self.sample as u64;
         match self.choice {
             Choice::Plain => here + whole / CLOSE as u64 >= there,
@@ -90,6 +103,28 @@ impl Finding {
                 here <= there + whole / WORSE as u64 && here + whole / BETTER as u64 >= there
             }
         }
+    }
+
+    /// Whether the choice takes about as large a part of what scouting leaves as it did of the sample.
+    fn gains_alike(&self, scouted: usize, left: usize) -> bool {
+        let here = scouted.saturating_sub(left) as u64 * self.scouted as u64;
+        let there = self.scouted.saturating_sub(self.left.unwrap_or(self.scouted)) as u64 * scouted as u64;
+        here <= there + scouted as u64 * self.scouted as u64 / SIMILAR as u64
+    }
+}
+
+/// A quicker search for a sample: the bytes that it leaves more, and the time that it saves.
+struct Step {
+    n: usize,
+    rung: usize,
+    price: usize,
+    saved: u64,
+}
+
+impl Step {
+    /// Whether it saves more time for a byte.
+    fn is_better(&self, other: &Self) -> bool {
+        self.saved * (other.price as u64 + 1) > other.saved * (self.price as u64 + 1)
     }
 }
 
@@ -121,25 +156,41 @@ impl Searches {
     }
 
     /// Compress as was found best; None if the result does not fit or does not pay.
-    pub(super) fn encode_as(&mut self, finding: &Finding, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    pub(super) fn encode_as(&mut self, finding: &Finding, src: &[u8], dst: &mut [u8]) -> Result<Option<usize>> {
         let last = self.own.rungs() - 1;
-        if finding.choice == Choice::Rung(last) || self.declines_noise() {
-            return self.own.encode_at(last, src, dst);
+        Ok(match finding.choice {
+            _ if self.declines_noise() => self.own.encode(src, dst),
+            Choice::Plain if finding.is_alike(src.len(), self.scout_noise(src, dst)) => None,
+            Choice::Rung(rung) if rung < last && finding.left.is_some() => {
+                let length = self.own.encode_at(rung, src, dst);
+                if self.will_do(finding, src, length)? { length } else { self.own.encode(src, dst) }
+            }
+            Choice::Rung(rung) if rung < last && finding.is_alike(src.len(), self.scout(src, dst)) => {
+                self.own.encode_at(rung, src, dst)
+            }
+            Choice::Around => {
+                let noise = self.noise.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
+                self.own.encode_around(&noise, src, dst)
+            }
+            _ => self.own.encode(src, dst),
+        })
+    }
+
+    /// Whether the level's own search would find little in a stream of which the chosen one left so much.
+    fn will_do(&mut self, finding: &Finding, src: &[u8], length: Option<usize>) -> Result<bool> {
+        let left = length.unwrap_or(src.len());
+        if finding.is_alike(src.len(), left) {
+            return Ok(true);
         }
-        if finding.choice == Choice::Around {
-            let noise = self.noise.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
-            return self.own.encode_around(&noise, src, dst);
-        }
-        let scouted = self.scout(finding.choice, src, dst);
-        if !finding.is_alike(src.len(), scouted.unwrap_or(src.len())) {
-            return self.own.encode(src, dst);
-        }
-        match finding.choice {
-            Choice::Plain => None,
-            Choice::Rung(0) if self.quickest_scouts() => scouted,
-            Choice::Rung(rung) => self.own.encode_at(rung, src, dst),
-            Choice::Around => self.own.encode(src, dst),
-        }
+        let mut room = std::mem::take(&mut self.room);
+        let dst = resize(&mut room, src.len())?;
+        let will_do = match finding.choice {
+            _ if length.is_none() => !self.may_pay(src, dst),
+            Choice::Rung(0) => false,
+            _ => finding.gains_alike(self.scout(src, dst), left),
+        };
+        self.room = room;
+        Ok(will_do)
     }
 
     /// Whether scouting of a stream that was found plain comes to the same.
@@ -163,6 +214,21 @@ impl Searches {
         }
     }
 
+    /// Whether the level's own search takes so long that a few blocks more may be filtered to find a typical one.
+    pub(super) fn is_slow(&self) -> bool {
+        self.own.codec() == Codec::Zstd && self.own.rungs() > 1
+    }
+
+    /// What scouting leaves of samples of a block that is cut into `nstreams`.
+    pub(super) fn weigh(&mut self, block: &[u8], nstreams: usize) -> Result<usize> {
+        let mut room = std::mem::take(&mut self.room);
+        let dst = resize(&mut room, NOISE)?;
+        let streams = block.chunks_exact((block.len() / nstreams).max(1));
+        let left = streams.map(|stream| self.scout_noise(middle(stream, NOISE.min(stream.len())), dst)).sum();
+        self.room = room;
+        Ok(left)
+    }
+
     /// Whether the level's own search, and the only one, is done with noise as soon as a scout.
     fn declines_noise(&self) -> bool {
         matches!(self.own.codec(), Codec::BloscLz | Codec::Lz4)
@@ -173,15 +239,11 @@ impl Searches {
         self.own.codec() != Codec::Zlib
     }
 
-    /// Compress in little time. Of what is not plain the result is of use, if the quickest search is the scout.
-    fn scout(&mut self, choice: Choice, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        if choice != Choice::Plain && self.quickest_scouts() {
-            self.own.encode_at(0, src, dst)
-        } else if choice == Choice::Plain {
-            Some(self.scout_noise(src, dst))
-        } else {
-            self.scout.encode(src, dst)
-        }
+    /// The length that scouting leaves of what is not noise.
+    fn scout(&mut self, src: &[u8], room: &mut [u8]) -> usize {
+        let most = src.len().min(room.len());
+        let search = if self.quickest_scouts() { &mut self.own } else { &mut self.scout };
+        search.encode_at(0, src, &mut room[..most]).unwrap_or(src.len())
     }
 
     /// The length that scouting leaves of what is likely to be noise.
@@ -199,38 +261,81 @@ impl Searches {
         resize(&mut room, longest)?;
         let (first, last) = rungs.into_inner();
         let sizes: Vec<usize> = samples.iter().map(|sample| self.own_size(sample, last, &mut room)).collect();
-        let pays = |n: usize| sizes[n] + samples[n].len() / CLOSE < samples[n].len();
-        let paying = (0..samples.len()).filter(|&n| pays(n)).count().max(1);
-        let spare = sizes.iter().sum::<usize>() / CLOSE / paying;
-        let mut finding = |(n, &sample): (usize, &&[u8])| {
-            let choice = if pays(n) {
-                let most = (sizes[n] + spare).min(sample.len());
-                let asked = first < last && self.own.has_quicker(sizes[n], sample.len());
-                Choice::Rung(if asked { self.quickest(sample, most, first..last, &mut room) } else { last })
-            } else {
-                Choice::Plain
-            };
-            let scouted = self.scout(choice, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
-            Finding { choice, sample: sample.len(), scouted }
+        let paying = samples.iter().zip(&sizes).filter(|&(sample, &size)| pays(size, sample)).count().max(1);
+        let spare = sizes.iter().sum::<usize>() / SPARE;
+        let enough = spare / (paying * paying);
+        let mut ask = |(sample, &size): (&&[u8], &usize)| {
+            let asked = first < last && pays(size, sample) && self.own.has_quicker(size, sample.len());
+            if asked { self.losses(sample, size, enough, first..last, &mut room) } else { Vec::new() }
         };
-        let findings = samples.iter().enumerate().map(&mut finding).collect();
+        let losses: Vec<Vec<usize>> = samples.iter().zip(&sizes).map(&mut ask).collect();
+        let rungs = self.spend(spare, last, samples, &sizes, &losses);
+        let mut finding = |n: usize| {
+            let sample = samples[n];
+            let found = |choice, scouted, left| Finding { choice, sample: sample.len(), scouted, left };
+            if !pays(sizes[n], sample) {
+                let scouted = self.scout_noise(sample, &mut room);
+                return found(Choice::Plain, scouted, None);
+            }
+            let scouted = if losses[n].is_empty() { 0 } else { self.scout(sample, &mut room) };
+            let left = sizes[n] + losses[n].get(rungs[n]).unwrap_or(&0);
+            found(Choice::Rung(rungs[n]), scouted, self.quickest_scouts().then_some(left))
+        };
+        let findings = (0..samples.len()).map(&mut finding).collect();
         self.room = room;
         Ok(findings)
     }
 
-    /// The quickest of `rungs` that leaves at most so many bytes of a sample, or the one behind them.
-    fn quickest(&mut self, sample: &[u8], most: usize, rungs: Range<usize>, room: &mut [u8]) -> usize {
-        let last = rungs.end;
+    /// By how many bytes more than the search behind `rungs`, which leaves `size`, each of them leaves of a sample, up to
+    /// the first that leaves no more than `enough`.
+    fn losses(
+        &mut self,
+        sample: &[u8],
+        size: usize,
+        enough: usize,
+        rungs: Range<usize>,
+        room: &mut [u8],
+    ) -> Vec<usize> {
+        let mut losses = vec![usize::MAX; rungs.start];
         for rung in rungs {
             let length = self.own.encode_at(rung, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
-            if length <= most {
-                return rung;
-            }
-            if self.own.is_flat() && length > most + most / FAR {
+            losses.push(length.saturating_sub(size));
+            if losses[rung] <= enough || (losses[rung] > size / FAR && self.own.is_flat()) {
                 break;
             }
         }
-        last
+        losses
+    }
+
+    /// Choose the searches: from the last on for all samples, the step that saves most time for a byte, as long as there are
+    /// `spare` bytes for one.
+    fn spend(
+        &self,
+        mut spare: usize,
+        last: usize,
+        samples: &[&[u8]],
+        sizes: &[usize],
+        losses: &[Vec<usize>],
+    ) -> Vec<usize> {
+        let mut rungs = vec![last; samples.len()];
+        loop {
+            let mut best: Option<Step> = None;
+            for (n, losses) in losses.iter().enumerate() {
+                let now = losses.get(rungs[n]).copied().unwrap_or(0);
+                let weight = samples[n].len().min(DENSE * sizes[n]) as u64;
+                for (rung, &loss) in losses.iter().enumerate().take(rungs[n]) {
+                    let price = loss.saturating_sub(now);
+                    let saved = weight * u64::from(self.own.cost(rungs[n]) - self.own.cost(rung));
+                    let step = Step { n, rung, price, saved };
+                    if price <= spare && best.as_ref().is_none_or(|best| step.is_better(best)) {
+                        best = Some(step);
+                    }
+                }
+            }
+            let Some(step) = best else { return rungs };
+            rungs[step.n] = step.rung;
+            spare -= step.price;
+        }
     }
 
     /// Find out how to compress long blocks that are one stream, such as this one, with searches like
@@ -244,7 +349,8 @@ impl Searches {
         // Pieces repeat less than all that lies between them.
         for finding in findings.iter_mut().filter(|finding| !finding.is_plain()) {
             finding.sample = block.len();
-            finding.scouted = self.scout(finding.choice, block, dst).unwrap_or(block.len());
+            finding.scouted = self.scout(block, dst);
+            finding.left = None;
         }
         self.room = room;
         Ok(findings)
@@ -272,13 +378,9 @@ impl Searches {
     /// scouting finds nothing at all a part has to do, for nothing takes as long as to search in vain.
     fn own_size(&mut self, sample: &[u8], own: usize, room: &mut [u8]) -> usize {
         let room = &mut room[..sample.len()];
-        let pays = |length: Option<usize>, of: &[u8]| length.is_some_and(|length| length + of.len() / CLOSE < of.len());
         let scouted = self.scout.encode(sample, room);
-        if !pays(scouted, sample) {
-            let part = middle(sample, NOISE.min(sample.len()));
-            if !pays(self.own.encode_at(self.own.telling(), part, room), part) {
-                return sample.len();
-            }
+        if !scouted.is_some_and(|length| pays(length, sample)) && !self.may_pay(sample, room) {
+            return sample.len();
         }
         if self.own.has_quicker(scouted.unwrap_or(sample.len()), sample.len()) {
             self.own.encode_at(own, sample, room).unwrap_or(sample.len())
@@ -286,12 +388,35 @@ impl Searches {
             0
         }
     }
+
+    /// Whether the level's own search makes anything of a part of what scouting makes nothing of.
+    fn may_pay(&mut self, src: &[u8], room: &mut [u8]) -> bool {
+        let part = middle(src, NOISE.min(src.len()));
+        let length = self.own.encode_at(self.own.telling(), part, &mut room[..part.len()]);
+        length.is_some_and(|length| pays(length, part))
+    }
+}
+
+/// Whether it is worth it to leave `length` of so many bytes.
+fn pays(length: usize, of: &[u8]) -> bool {
+    length + of.len() / CLOSE < of.len()
 }
 
 /// So many bytes from the middle.
 fn middle(bytes: &[u8], length: usize) -> &[u8] {
     let start = (bytes.len() - length) / 2;
     &bytes[start..start + length]
+}
+
+/// The block that stands for `nblocks`: of several, the one of which scouting leaves neither much nor little.
+pub(super) fn typical(nblocks: usize, mut weigh: impl FnMut(usize) -> Result<usize>) -> Result<usize> {
+    if nblocks < 2 * CANDIDATES {
+        return Ok(nblocks / 2);
+    }
+    let places = (0..CANDIDATES).map(|n| nblocks * (2 * n + 1) / (2 * CANDIDATES));
+    let mut weighed = places.map(|nblock| Ok((weigh(nblock)?, nblock))).collect::<Result<Vec<_>>>()?;
+    weighed.sort_unstable();
+    Ok(weighed[CANDIDATES / 2].1)
 }
 
 /// Look at a filtered block, cut into `nstreams`, that stands for `nblocks`. If there is too little to choose for,
@@ -328,6 +453,7 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     /// Numbers that repeat nothing.
     fn noise(length: usize, seed: u64) -> Vec<u8> {
@@ -372,11 +498,11 @@ mod tests {
         for codec in ADAPTING {
             let mut searches = Searches::new(codec, 5).unwrap();
             let findings = look(&mut searches, &noise, 1, 32).unwrap();
-            let length = searches.encode_as(&findings[0], &lines, &mut room).unwrap();
+            let length = searches.encode_as(&findings[0], &lines, &mut room).unwrap().unwrap();
             let mut own = vec![0; 1 << 16];
             assert_eq!(searches.encode(&lines, &mut own), Some(length));
             assert_eq!(room[..length], own[..length]);
-            assert_eq!(searches.encode_as(&findings[0], &noise, &mut room), None);
+            assert_eq!(searches.encode_as(&findings[0], &noise, &mut room), Ok(None));
         }
     }
 
@@ -389,11 +515,33 @@ mod tests {
                 let mut searches = Searches::new(codec, clevel).unwrap();
                 let findings = look(&mut searches, &lines, 1, 64).unwrap();
                 let Some(finding) = findings.first() else { continue };
-                let length = searches.encode_as(finding, &lines, &mut room).unwrap();
+                let length = searches.encode_as(finding, &lines, &mut room).unwrap().unwrap();
                 let own = searches.encode(&lines, &mut room).unwrap();
                 assert!(length <= own + own / 100, "{codec:?} {clevel}: {length} for {own}");
             }
         }
+    }
+
+    #[test]
+    fn bytes_are_spent_where_they_save_most_time() {
+        let searches = Searches::new(Codec::Zstd, 5).unwrap();
+        let samples: [&[u8]; 3] = [&[0; 1000]; 3];
+        let losses = [vec![10, 5, 0], vec![100, 3], vec![]];
+        assert_eq!(searches.spend(12, 4, &samples, &[500; 3], &losses), [1, 1, 4]);
+        assert_eq!(searches.spend(2, 4, &samples, &[500; 3], &losses), [2, 4, 4]);
+        // The third is soon searched, whatever the search.
+        let losses = [vec![100, 3], vec![], vec![3]];
+        assert_eq!(searches.spend(3, 4, &samples, &[500, 500, 10], &losses), [1, 4, 4]);
+    }
+
+    #[test]
+    fn a_typical_block_is_neither_the_smallest_nor_the_largest() {
+        let weights = [0, 9, 0, 0, 5, 0, 0, 2, 0];
+        assert_eq!(typical(9, |nblock| Ok(weights[nblock])).unwrap(), 4);
+        assert_eq!(typical(3, |_| unreachable!()).unwrap(), 1);
+        let weights = [0, 6, 0, 0, 9, 0, 0, 2, 0];
+        assert_eq!(typical(9, |nblock| Ok(weights[nblock])).unwrap(), 1);
+        assert_eq!(typical(9, |_| Err(Error::OutOfMemory { needed: 1 })), Err(Error::OutOfMemory { needed: 1 }));
     }
 
     #[test]
@@ -407,7 +555,7 @@ mod tests {
             let mut searches = Searches::new(Codec::Zlib, clevel).unwrap();
             let findings = look(&mut searches, &block, 1, 16).unwrap();
             assert_eq!(findings[0].choice, Choice::Around);
-            let length = searches.encode_as(&findings[0], &block, &mut room).unwrap();
+            let length = searches.encode_as(&findings[0], &block, &mut room).unwrap().unwrap();
             let own = searches.encode(&block, &mut own).unwrap();
             assert!(length <= own + own / 100, "level {clevel}: {length} for {own}");
             assert!(room.windows(8192).any(|window| window == noise(8192, 3)));

@@ -462,7 +462,7 @@ impl Job<'_> {
         self.params.pipeline.forward(self.isa, block, self.reference_for(nblock), scratch, user)
     }
 
-    /// How to compress the streams of blocks: what was found of one from the middle, at the first call.
+    /// How to compress the streams of blocks: what was found of a typical one, at the first call.
     fn findings(
         &self,
         room: &mut Vec<u8>,
@@ -472,8 +472,14 @@ impl Job<'_> {
         let Some(findings) = &self.findings else { return Ok(&[]) };
         let found = findings.get_or_init(|| {
             let nblocks = self.src.nbytes() / self.blocksize;
-            let block = self.filter(nblocks / 2, room, scratch)?;
-            effort::look(self.searches(searches)?, block, self.nstreams_of(block.len()), nblocks)
+            let searches = self.searches(searches)?;
+            let typical = if searches.is_slow() {
+                effort::typical(nblocks, |nblock| searches.weigh(self.filter(nblock, room, scratch)?, self.nstreams))?
+            } else {
+                nblocks / 2
+            };
+            let block = self.filter(typical, room, scratch)?;
+            effort::look(searches, block, self.nstreams_of(block.len()), nblocks)
         });
         found.as_ref().map(AsRef::as_ref).map_err(Clone::clone)
     }
@@ -593,7 +599,7 @@ impl Job<'_> {
         }
         let searches = self.searches(searches)?;
         Ok(match finding {
-            Some(finding) => searches.encode_as(finding, src, out),
+            Some(finding) => searches.encode_as(finding, src, out)?,
             None => searches.encode(src, out),
         })
     }
