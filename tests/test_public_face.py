@@ -394,6 +394,13 @@ def test_a_field_is_read_as_lists_bytes_and_single_items() -> None:
     assert ("offset", 0) in ours.info_items
 
 
+def test_only_arrays_have_fields() -> None:
+    plain = np.zeros(3, [("x", "f8")])
+    for package in (superchunk, blosc2):
+        with pytest.raises(TypeError, match="NDArray"):
+            package.NDField(plain, "x")
+
+
 def test_opening_takes_what_asks_for_no_other_container(tmp_path: Path) -> None:
     path = str(tmp_path / "a.b2nd")
     superchunk.asarray(np.arange(10), urlpath=path)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from superchunk._managed import Told
+from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.inner import Inner, inner_selection
 from superchunk.arrays.plain import Plain
 from superchunk.arrays.reading import read_selection
@@ -45,6 +46,8 @@ class NDField(Plain, Told):
 
     Raises
     ------
+    TypeError
+        `ndarr` is no NDArray.
     ValueError
         The array has no such field.
 
@@ -53,6 +56,9 @@ class NDField(Plain, Told):
     __slots__ = ("field", "ndarr")
 
     def __init__(self, ndarr: NDArray, field: str) -> None:
+        if not isinstance(ndarr, ArrayBase):
+            msg = f"ndarr: expected an NDArray, got {type(ndarr).__name__}"
+            raise TypeError(msg)
         names = ndarr.dtype.names
         if names is None or field not in names:
             msg = f"no field of name {field!r}, expected one of {list(names or ())}"
