@@ -125,6 +125,7 @@ if TYPE_CHECKING:
         USER_REGISTERED_CODECS_STOP,
         Codec,
         CParams,
+        DeserializeMode,
         DParams,
         Filter,
         SpecialValue,
@@ -189,7 +190,8 @@ _PLACES: Final = {
     """,
     "packed.pickles": "pack pack_array unpack unpack_array",
     "params": """
-        CParams Codec DEFINED_CODECS_STOP DParams EXTENDED_HEADER_LENGTH Filter GLOBAL_REGISTERED_CODECS_STOP
+        CParams Codec DEFINED_CODECS_STOP DParams DeserializeMode EXTENDED_HEADER_LENGTH Filter
+        GLOBAL_REGISTERED_CODECS_STOP
         MAX_BLOCKSIZE MAX_BUFFERSIZE MAX_DIM MAX_OVERHEAD MAX_TYPESIZE MIN_HEADER_LENGTH SpecialValue
         SplitMode Storage Tuner USER_REGISTERED_CODECS_STOP cparams_dflts dparams_dflts ncores set_nthreads
         storage_dflts
@@ -226,6 +228,7 @@ __all__ = [
     "ClosedError",
     "Codec",
     "DParams",
+    "DeserializeMode",
     "Filter",
     "FormatError",
     "KeywordError",

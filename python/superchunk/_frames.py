@@ -30,6 +30,16 @@ __all__ = ["from_cframe", "load", "ndarray_from_cframe", "open", "schunk_from_cf
 _USUAL: Final = (False, "r", None, None, False, "explicit", True, None)
 """What needs no check: a path, and the defaults of mode, mmap mode and size, locking, sync, seal, compact_above."""
 
+_OF_OTHERS: Final[dict[str, tuple[object, ...]]] = {
+    "dataset": (None,),
+    "hdf5_index": (None,),
+    "lazy": (None, False, True),
+    "path": (None,),
+    "shared_cache": (False,),
+    "storage_options": (None,),
+}
+"""How python-blosc2 opens what is remote or no frame: keywords, and their values that say nothing of a local frame."""
+
 
 def open(  # noqa: A001  (the name users know)
     urlpath: str | os.PathLike[str],
@@ -90,7 +100,8 @@ def open(  # noqa: A001  (the name users know)
         ``"safe"``: extension values of metadata that hold a whole container are not
         read; ``"full"``: they are.
     **kwargs
-        Nothing else is known.
+        What python-blosc2 knows for remote and other containers, if it asks for nothing: `dataset`,
+        `hdf5_index`, `path` and `storage_options` of None, `shared_cache` of False, any `lazy`.
 
     Returns
     -------
@@ -116,9 +127,13 @@ def open(  # noqa: A001  (the name users know)
         It cannot be read, or not be opened for writing.
 
     """
-    if kwargs:
-        msg = f"{next(iter(kwargs))} is not supported as keyword argument"
-        raise ValueError(msg)
+    for name, value in kwargs.items():
+        if name not in _OF_OTHERS:
+            msg = f"{name} is not supported as keyword argument"
+            raise ValueError(msg)
+        if not any(value is nothing for nothing in _OF_OTHERS[name]):
+            msg = f"{name}={value!r} is not supported as keyword argument: only frames on local paths are opened"
+            raise ValueError(msg)
     if mmap_mode == "w+":
         msg = "mmap_mode 'w+': makes a new file, open() only opens; use SChunk()"
         raise ValueError(msg)

@@ -7,13 +7,14 @@ the garbage collector would break.
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from superchunk.exceptions import ClosedError, ReadOnlyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from superchunk.params import DeserializeMode
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["Deserialize", "Handle", "of_one_state"]
@@ -21,7 +22,7 @@ __all__ = ["Deserialize", "Handle", "of_one_state"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Deserialize = Literal["safe", "full"]
+Deserialize: TypeAlias = "Literal['safe', 'full'] | DeserializeMode"
 """Which extension values metadata may hold."""
 
 

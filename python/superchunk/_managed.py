@@ -1,4 +1,4 @@
-"""What a SChunk and an NDArray share as objects over a handle: they end with a block, and tell what they are."""
+"""What a SChunk and an NDArray share as objects over a handle: they tell what they are, and end with a block."""
 
 from __future__ import annotations
 
@@ -12,20 +12,13 @@ if TYPE_CHECKING:
 
     from superchunk._handle import Handle
 
-__all__ = ["Managed"]
+__all__ = ["Managed", "Told"]
 
 
-class Managed:
-    """An object over a handle."""
+class Told:
+    """Something that tells what it is."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-        _handle: Handle
-
-    @abstractmethod
-    def close(self) -> None:
-        """Write what is pending and close the file."""
 
     @property
     @abstractmethod
@@ -36,6 +29,19 @@ class Managed:
     def info(self) -> InfoReport:
         """A report that prints as lines, and as a table in a notebook."""
         return InfoReport(lambda: self.info_items)
+
+
+class Managed(Told):
+    """An object over a handle."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _handle: Handle
+
+    @abstractmethod
+    def close(self) -> None:
+        """Write what is pending and close the file."""
 
     def __enter__(self) -> Self:
         """Return the object; leaving the block closes it."""

@@ -458,7 +458,7 @@ def get_cbuffer_sizes(src: AnyBuffer) -> tuple[int, int, int]:
     return info.nbytes, info.cbytes, info.blocksize
 
 
-def get_clib(chunk: AnyBuffer) -> str:
+def get_clib(bytesobj: AnyBuffer) -> str:
     """Return the library that compressed a chunk: BloscLZ, LZ4, Zlib or Zstd.
 
     Raises
@@ -467,7 +467,7 @@ def get_clib(chunk: AnyBuffer) -> str:
         The bytes are no chunk, or its codec is not one of these.
 
     """
-    codec = _engine.describe(_chunk_view(chunk, "chunk")).codec
+    codec = _engine.describe(_chunk_view(bytesobj, "chunk")).codec
     if codec not in _CLIBS:
         msg = "chunk header, codec"
         raise FormatError(msg, at=2, expected=f"one of {sorted(_CLIBS)}", found=codec)

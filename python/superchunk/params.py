@@ -43,6 +43,7 @@ __all__ = [
     "Codec",
     "DParams",
     "DParamsDict",
+    "DeserializeMode",
     "Filter",
     "SpecialValue",
     "SplitMode",
@@ -124,6 +125,13 @@ class Filter(enum.Enum):
     NDMEAN = 33
     BYTEDELTA = 35
     INT_TRUNC = 36
+
+
+class DeserializeMode(enum.StrEnum):
+    """Which extension values of metadata are read; the two strings do as well."""
+
+    SAFE = "safe"
+    FULL = "full"
 
 
 class SplitMode(enum.Enum):

@@ -132,6 +132,11 @@ class ArrayBase:
     # Properties.
 
     @property
+    def base(self) -> ArrayBase | None:
+        """The array that a view shows, which it keeps alive; None for an array that is no view."""
+        return self._base
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Items in each dimension."""
         return self._fresh().shape

@@ -143,9 +143,21 @@ class ArrayCalls(SharedArray, Managed):
     @property
     def T(self) -> NDArray:  # noqa: N802  (NumPy's name)
         """A copy in memory with the dimensions in reverse order."""
-        from superchunk.arrays.reshaping import transposed  # noqa: PLC0415  (makes arrays of this class)
+        return self._permuted(range(self.ndim)[::-1])
 
-        return transposed(self)  # type: ignore[arg-type]
+    @property
+    def mT(self) -> NDArray:  # noqa: N802  (NumPy's name)
+        """A copy in memory with the last two dimensions in reverse order; without two that is a ValueError."""
+        ndim = self.ndim
+        if ndim < 2:  # noqa: PLR2004  (rows and columns)
+            msg = f"mT: expected an array of at least two dimensions, got {ndim}"
+            raise ArgumentError(msg)
+        return self._permuted((*range(ndim - 2), ndim - 1, ndim - 2))
+
+    def _permuted(self, axes: Sequence[int]) -> NDArray:
+        from superchunk.arrays.reshaping import permuted  # noqa: PLC0415  (makes arrays of this class)
+
+        return permuted(self, axes)  # type: ignore[arg-type]
 
     # Copies.
 

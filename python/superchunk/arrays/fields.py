@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from superchunk._managed import Told
 from superchunk.arrays.inner import Inner, inner_selection
+from superchunk.arrays.plain import Plain
 from superchunk.arrays.reading import read_selection
 from superchunk.arrays.selection import select
 from superchunk.arrays.steady import changing
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
-    from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk.arrays.form import Form
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Fields", "NDField"]
 
 
-class NDField:
+class NDField(Plain, Told):
     """One field of a structured array, indexed as NumPy does; a sub-array adds its dimensions behind the array's.
 
     Reading decodes the items and takes the field out of them; writing changes nothing but the field.
@@ -70,6 +71,12 @@ class NDField:
         return self.ndarr.shape + self.ndarr.dtype[self.field].shape
 
     @property
+    def offset(self) -> int:
+        """Bytes from an item's start to the field."""
+        fields = self.ndarr.dtype.fields
+        return 0 if fields is None else fields[self.field][1]
+
+    @property
     def ndim(self) -> int:
         """Number of dimensions, those of a sub-array among them."""
         return len(self.shape)
@@ -89,13 +96,18 @@ class NDField:
         """The super-chunk of the array."""
         return self.ndarr.schunk
 
-    def __len__(self) -> int:
-        """Return the length of the first dimension; without one that is a TypeError."""
-        shape = self.shape
-        if not shape:
-            msg = "len() of unsized object: the field has 0 dimensions"
-            raise TypeError(msg)
-        return shape[0]
+    @property
+    def info_items(self) -> list[tuple[str, object]]:
+        """The pairs of name and value that `info` shows."""
+        return [
+            ("type", type(self).__name__),
+            ("field", self.field),
+            ("shape", self.shape),
+            ("chunks", self.chunks),
+            ("blocks", self.blocks),
+            ("dtype", self.dtype),
+            ("offset", self.offset),
+        ]
 
     def __getitem__(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
         """Return what `key` means of the field as a new NumPy array.
@@ -153,14 +165,6 @@ class NDField:
             chosen.put(value, given)
             chosen = chosen.items
         write_selection(schunk, store, form, chosen, value, self.field)
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
-        """Return the field of all items."""
-        if copy is False:
-            msg = "copy=False: the items are compressed, so an array of them is always new"
-            raise ValueError(msg)
-        items = self[()]
-        return items if dtype is None else items.astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first dimension."""

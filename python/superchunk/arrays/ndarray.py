@@ -5,6 +5,7 @@
     NDArray        reading, writing, life                     here
      └ ArrayCalls  resizing, copies, views, what it says      calls
         └ ArrayBase   the SChunk, the form that it has now    base
+     └ Plain       all items, or the only one                 plain
 
 Plans are made in `selection`, carried out in `reading` and `writing`.
 
@@ -13,15 +14,15 @@ Source: docs/format/b2nd.md.
 
 from __future__ import annotations
 
-import operator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from superchunk._elsewhere import elsewhere
 from superchunk.arrays.calls import ArrayCalls
 from superchunk.arrays.fields import Fields, NDField
+from superchunk.arrays.plain import Plain
 from superchunk.arrays.reading import read_item, read_key, read_selection
 from superchunk.arrays.selection import select, select_crossed
 from superchunk.arrays.steady import changing
@@ -30,7 +31,6 @@ from superchunk.arrays.writing import write_selection
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk.arrays.form import Form
@@ -54,7 +54,7 @@ class Part(NamedTuple):
     """They themselves, without padding; a new array."""
 
 
-class NDArray(ArrayCalls):
+class NDArray(ArrayCalls, Plain):
     """An n-dimensional array in a super-chunk.
 
     Made by `asarray`, `zeros` and their like, by `open`, or over a SChunk that has the metalayer.
@@ -179,49 +179,23 @@ class NDArray(ArrayCalls):
         """``array.oindex[rows, columns]``: a list of positions for each dimension, crossed; assignable too."""
         return OIndex(self)
 
+    def get_fselection_numpy(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
+        """Return the same as ``array[key]``."""
+        found: NumpyArray[Any] = self[key]
+        return found
+
+    def get_oselection_numpy(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
+        """Return the same as ``array.oindex[key]``."""
+        return self.oindex[key]
+
+    def set_oselection_numpy(self, key: Any, arr: object) -> None:  # noqa: ANN401  (any index)
+        """Do the same as ``array.oindex[key] = arr``."""
+        self.oindex[key] = arr
+
     @property
     def fields(self) -> Fields:
         """The fields of a structured array by name, a read-only mapping; empty for other arrays."""
         return Fields(self)
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
-        """Return all items as a NumPy array.
-
-        Raises
-        ------
-        ValueError
-            `copy` is False: there are no plain items to share.
-
-        """
-        if copy is False:
-            msg = "copy=False: the items are compressed, so an array of them is always new"
-            raise ValueError(msg)
-        items: NumpyArray[Any] = self[()]
-        return items if dtype is None else items.astype(dtype, copy=False)
-
-    def tobytes(self) -> bytes:
-        """Return the items in C order as bytes."""
-        found: bytes = self[()].tobytes()
-        return found
-
-    def tolist(self) -> Any:  # noqa: ANN401  (nested lists, or one item)
-        """Return the items as nested lists of Python values."""
-        return self[()].tolist()
-
-    def __len__(self) -> int:
-        """Return the length of the first dimension.
-
-        Raises
-        ------
-        TypeError
-            There is none.
-
-        """
-        shape = self.shape
-        if not shape:
-            msg = "len() of unsized object: the array has 0 dimensions"
-            raise TypeError(msg)
-        return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first dimension, as NumPy does; several rows are decoded at a time."""
@@ -282,53 +256,6 @@ class NDArray(ArrayCalls):
                 slice(at * n, min(at * n + n, size)) for at, n, size in zip(coords, step, shape, strict=True)
             )
             yield Part(coords, region, self[region])
-
-    # One item.
-
-    def item(self, *key: SupportsIndex) -> Any:  # noqa: ANN401  (a Python value)
-        """Return one item as a Python value: that of an array of one item, or that at the indices given.
-
-        Raises
-        ------
-        ValueError
-            There are several items.
-
-        """
-        if key:
-            return self[tuple(map(operator.index, key))].item()
-        if self.size != 1:
-            msg = f"item: expected an array of 1 item, got {self.size}"
-            raise ValueError(msg)
-        return self[()].item()
-
-    def __bool__(self) -> bool:
-        """Return the truth of a 0-d array's item; of other arrays that is a ValueError."""
-        if self.ndim:
-            msg = "the truth value of an array with dimensions is ambiguous; use any() or all() of NumPy"
-            raise ValueError(msg)
-        return bool(self[()])
-
-    def __int__(self) -> int:
-        """Return a 0-d array's item as an int; for other arrays that is a TypeError."""
-        return int(self._lone("int"))
-
-    def __float__(self) -> float:
-        """Return a 0-d array's item as a float; for other arrays that is a TypeError."""
-        return float(self._lone("float"))
-
-    def __complex__(self) -> complex:
-        """Return a 0-d array's item as a complex; for other arrays that is a TypeError."""
-        return complex(self._lone("complex"))
-
-    def __index__(self) -> int:
-        """Return a 0-d integer array's item; for other arrays that is a TypeError."""
-        return operator.index(self._lone("index"))
-
-    def _lone(self, what: str) -> Any:  # noqa: ANN401  (a NumPy scalar)
-        if self.ndim:
-            msg = f"{what}: only 0-dimensional arrays can be converted to Python scalars, got shape {self.shape}"
-            raise TypeError(msg)
-        return self[()][()]
 
     # Writing.
 

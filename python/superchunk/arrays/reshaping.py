@@ -1,4 +1,4 @@
-"""New arrays of an array's items in other places: a slice of it, another shape, dimensions in reverse order.
+"""New arrays of an array's items in other places: a slice of it, another shape, dimensions in another order.
 
 For each chunk of the new array its box is read and compressed, so that memory stays bounded by a few chunks.
 Copies whose items stay where they are, chunks taken over as they are among them, are made in `converting`.
@@ -18,14 +18,14 @@ from superchunk.arrays.steady import held_still
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk.arrays.filling import Box
     from superchunk.arrays.ndarray import NDArray
 
-__all__ = ["reshaped", "sliced", "transposed"]
+__all__ = ["permuted", "reshaped", "sliced"]
 
 _SLAB_NBYTES: Final = 2**25
 """Bytes of rows, at most, that are read at a time to be given another shape."""
@@ -135,9 +135,14 @@ def _rows_of(array: NDArray, shape: tuple[int, ...]) -> Callable[[Box], NumpyArr
     return produce
 
 
-def transposed(array: NDArray) -> NDArray:
-    """Return a copy in memory with the dimensions in reverse order."""
-    keywords = {"chunks": array.chunks[::-1], "blocks": array.blocks[::-1], "cparams": array.cparams}
+def permuted(array: NDArray, axes: Sequence[int]) -> NDArray:
+    """Return a copy in memory with the dimensions in another order, `axes` of those that there are."""
+
+    def placed(lengths: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(lengths[axis] for axis in axes)
+
+    keywords = {"chunks": placed(array.chunks), "blocks": placed(array.blocks), "cparams": array.cparams}
+    places = np.argsort(axes)
     with held_still((array,)):
-        blueprint = plan_array(array.shape[::-1], array.dtype, keywords)
-        return build_array(blueprint, lambda box: array[box[::-1]].transpose())
+        blueprint = plan_array(placed(array.shape), array.dtype, keywords)
+        return build_array(blueprint, lambda box: array[tuple(box[at] for at in places)].transpose(axes))

@@ -163,7 +163,12 @@ def save_tensor(tensor: Any, urlpath: str | os.PathLike[str], chunksize: int | N
     return int(pack_tensor(tensor, chunksize, urlpath=urlpath, **kwargs))
 
 
-def load_tensor(urlpath: str | os.PathLike[str], dparams: DParams | DParamsDict | None = None) -> Any:  # noqa: ANN401
+def load_tensor(
+    urlpath: str | os.PathLike[str],
+    dparams: DParams | DParamsDict | None = None,
+    *,
+    storage_options: dict[str, object] | None = None,
+) -> Any:  # noqa: ANN401  (a tensor or an array)
     """Return the tensor or array that `save_tensor` saved, of the kind that was saved.
 
     Parameters
@@ -172,18 +177,22 @@ def load_tensor(urlpath: str | os.PathLike[str], dparams: DParams | DParamsDict 
         The file or directory.
     dparams
         How to decompress.
+    storage_options
+        None: those of remote files, which are not opened here.
 
     Raises
     ------
     FileNotFoundError
         There is nothing.
+    ValueError
+        There are `storage_options`.
     ImportError
         It was a tensor, and its package is not installed. `load_array` does without.
     KeyError, FormatError
         As `unpack_tensor`.
 
     """
-    with open_frame(urlpath, dparams=dparams) as schunk:
+    with open_frame(urlpath, dparams=dparams, storage_options=storage_options) as schunk:
         return _restored(schunk, None)
 
 
@@ -203,16 +212,21 @@ def save_array(arr: Any, urlpath: str | os.PathLike[str], chunksize: int | None 
     return save_tensor(arr, urlpath, chunksize, **kwargs)
 
 
-def load_array(urlpath: str | os.PathLike[str], dparams: DParams | DParamsDict | None = None) -> AnyArray:
+def load_array(
+    urlpath: str | os.PathLike[str],
+    dparams: DParams | DParamsDict | None = None,
+    *,
+    storage_options: dict[str, object] | None = None,
+) -> AnyArray:
     """Return what `save_array` or `save_tensor` saved as a NumPy array, whatever it was.
 
     Raises
     ------
-    FileNotFoundError, KeyError, FormatError
+    FileNotFoundError, KeyError, FormatError, ValueError
         As `load_tensor`.
 
     """
-    with open_frame(urlpath, dparams=dparams) as schunk:
+    with open_frame(urlpath, dparams=dparams, storage_options=storage_options) as schunk:
         array: AnyArray = _restored(schunk, "numpy")
         return array
 
