@@ -219,14 +219,18 @@ impl Searches {
         self.own.codec() == Codec::Zstd && self.own.rungs() > 1
     }
 
-    /// What scouting leaves of samples of a block that is cut into `nstreams`.
-    pub(super) fn weigh(&mut self, block: &[u8], nstreams: usize) -> Result<usize> {
+    /// What scouting leaves of samples of a block that is cut into `nstreams`; None if it makes nothing of any.
+    pub(super) fn weigh(&mut self, block: &[u8], nstreams: usize) -> Result<Option<usize>> {
         let mut room = std::mem::take(&mut self.room);
         let dst = resize(&mut room, NOISE)?;
-        let streams = block.chunks_exact((block.len() / nstreams).max(1));
-        let left = streams.map(|stream| self.scout_noise(middle(stream, NOISE.min(stream.len())), dst)).sum();
+        let (mut sampled, mut left) = (0, 0);
+        for stream in block.chunks_exact((block.len() / nstreams).max(1)) {
+            let sample = middle(stream, NOISE.min(stream.len()));
+            sampled += sample.len();
+            left += self.scout_noise(sample, dst);
+        }
         self.room = room;
-        Ok(left)
+        Ok((left < sampled).then_some(left))
     }
 
     /// Whether the level's own search, and the only one, is done with noise as soon as a scout.
@@ -408,13 +412,19 @@ fn middle(bytes: &[u8], length: usize) -> &[u8] {
     &bytes[start..start + length]
 }
 
-/// The block that stands for `nblocks`: of several, the one of which scouting leaves neither much nor little.
-pub(super) fn typical(nblocks: usize, mut weigh: impl FnMut(usize) -> Result<usize>) -> Result<usize> {
+/// The block that stands for `nblocks`: of several, the one of which scouting leaves neither much nor little. `weigh`
+/// says what it leaves, or nothing for noise; if the middle one is that, all are likely to be.
+pub(super) fn typical(nblocks: usize, mut weigh: impl FnMut(usize) -> Result<Option<usize>>) -> Result<usize> {
+    let middle = nblocks / 2;
     if nblocks < 2 * CANDIDATES {
-        return Ok(nblocks / 2);
+        return Ok(middle);
     }
-    let places = (0..CANDIDATES).map(|n| nblocks * (2 * n + 1) / (2 * CANDIDATES));
-    let mut weighed = places.map(|nblock| Ok((weigh(nblock)?, nblock))).collect::<Result<Vec<_>>>()?;
+    let Some(weight) = weigh(middle)? else { return Ok(middle) };
+    let mut weighed = vec![(weight, middle)];
+    for n in (0..CANDIDATES).filter(|&n| n != CANDIDATES / 2) {
+        let nblock = nblocks * (2 * n + 1) / (2 * CANDIDATES);
+        weighed.push((weigh(nblock)?.unwrap_or(usize::MAX), nblock));
+    }
     weighed.sort_unstable();
     Ok(weighed[CANDIDATES / 2].1)
 }
@@ -536,11 +546,12 @@ mod tests {
 
     #[test]
     fn a_typical_block_is_neither_the_smallest_nor_the_largest() {
-        let weights = [0, 9, 0, 0, 5, 0, 0, 2, 0];
-        assert_eq!(typical(9, |nblock| Ok(weights[nblock])).unwrap(), 4);
-        assert_eq!(typical(3, |_| unreachable!()).unwrap(), 1);
-        let weights = [0, 6, 0, 0, 9, 0, 0, 2, 0];
-        assert_eq!(typical(9, |nblock| Ok(weights[nblock])).unwrap(), 1);
+        let of = |weights: [usize; 9]| typical(9, |nblock| Ok(Some(weights[nblock]).filter(|&weight| weight < 10)));
+        assert_eq!(of([0, 9, 0, 0, 5, 0, 0, 2, 0]), Ok(4));
+        assert_eq!(of([0, 6, 0, 0, 9, 0, 0, 2, 0]), Ok(1));
+        assert_eq!(of([0, 10, 0, 0, 5, 0, 0, 9, 0]), Ok(7));
+        assert_eq!(of([0, 6, 0, 0, 10, 0, 0, 2, 0]), Ok(4)); // noise
+        assert_eq!(typical(3, |_| unreachable!()), Ok(1));
         assert_eq!(typical(9, |_| Err(Error::OutOfMemory { needed: 1 })), Err(Error::OutOfMemory { needed: 1 }));
     }
 
