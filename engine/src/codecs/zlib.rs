@@ -25,6 +25,8 @@ pub(super) const LIBDEFLATE_VERSION: &str = "1.26";
 const METHOD: u8 = 0x78;
 /// Bytes of the wrapper before the deflate stream.
 const HEADER: usize = 2;
+/// The bit of the wrapper that says that the stream cannot be read without a dictionary.
+const DICTIONARY: u8 = 0x20;
 /// Bytes of the wrapper behind it.
 const CHECKSUM: usize = 4;
 /// Bytes before a block of deflate that is stored plain, where it begins at a whole byte; the first one of the last block.
@@ -188,18 +190,50 @@ impl std::fmt::Debug for Encoder {
     }
 }
 
-/// A decoder with its context.
-pub(super) struct Decoder(Decompressor);
+/// Zeros that are put behind a stream from which so many times its length is decoded. Of the last bytes that it is given,
+/// libdeflate copies what they stand for byte by byte, and thirty of them can stand for 30 KB.
+const BEHIND: usize = 64;
+const DENSE: usize = 4;
+
+/// A decoder with its context, and room for streams with zeros behind them.
+pub(super) struct Decoder {
+    inflate: Decompressor,
+    room: Vec<u8>,
+}
 
 impl Decoder {
     /// Makes a decoder.
     pub(super) fn new() -> Self {
-        Self(Decompressor::new())
+        Self { inflate: Decompressor::new(), room: Vec::new() }
     }
 
     /// Decodes a stream that must fill `dst` exactly.
     pub(super) fn decode(&mut self, src: &[u8], dst: &mut [u8]) -> Verdict {
-        match self.0.zlib_decompress(src, dst) {
+        let is_dense = dst.len() / DENSE >= src.len();
+        if is_dense && self.decode_padded(src, dst) { Ok(()) } else { self.decode_plain(src, dst) }
+    }
+
+    /// Decodes a stream of the common form, of which nothing is left behind its checksum; returns whether it is one.
+    fn decode_padded(&mut self, src: &[u8], dst: &mut [u8]) -> bool {
+        let Some((body, checksum)) = src.split_last_chunk::<CHECKSUM>() else { return false };
+        let Some(([METHOD, flags], body)) = body.split_first_chunk::<HEADER>() else { return false };
+        let length = body.len() + BEHIND;
+        if flags & DICTIONARY != 0
+            || !(u16::from(METHOD) * 256 + u16::from(*flags)).is_multiple_of(31)
+            || self.room.try_reserve(length.saturating_sub(self.room.len())).is_err()
+        {
+            return false;
+        }
+        self.room.clear();
+        self.room.extend_from_slice(body);
+        self.room.resize(length, 0);
+        self.inflate.deflate_decompress(&self.room, dst) == Ok(dst.len())
+            && libdeflater::adler32(dst).to_be_bytes() == *checksum
+    }
+
+    /// The same for every stream, and says what is wrong with it.
+    fn decode_plain(&mut self, src: &[u8], dst: &mut [u8]) -> Verdict {
+        match self.inflate.zlib_decompress(src, dst) {
             Ok(written) if written == dst.len() => Ok(()),
             Ok(_) => Err("the stream decodes to fewer bytes than expected"),
             Err(DecompressionError::InsufficientSpace) => Err("the stream decodes to more bytes than expected"),
@@ -279,5 +313,44 @@ mod tests {
         assert_eq!(encoder.encode(own, &src, &mut other), Some(length));
         assert_eq!(one[..length], other[..length]);
         assert!(round_trip(&mut encoder, &[0..5000, 10_000..15_000, 20_000..25_000], &src) < length + 100);
+    }
+
+    /// What each of the two ways of decoding makes of a stream.
+    fn both_ways(src: &[u8], length: usize) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        let mut decoder = Decoder::new();
+        let (mut padded, mut plain) = (vec![0; length], vec![0; length]);
+        let found = decoder.decode_padded(src, &mut padded);
+        (found.then_some(padded), decoder.decode_plain(src, &mut plain).is_ok().then_some(plain))
+    }
+
+    #[test]
+    fn streams_with_zeros_behind_them_are_read_as_they_are() {
+        let mixed = noise_and_words(20_000);
+        for src in
+            [vec![7; 50_000], vec![0; 3], mixed[..400].to_vec(), mixed.repeat(3), [&mixed[..99], &[0; 9999]].concat()]
+        {
+            for clevel in [1, 5, 9] {
+                let mut coded = vec![0; 2 * src.len() + 100];
+                let length = Encoder::new(clevel).encode_around(&[], &src, &mut coded).unwrap();
+                let stream = &coded[..length];
+                assert_eq!(both_ways(stream, src.len()), (Some(src.clone()), Some(src.clone())));
+                for other in [src.len() - 1, src.len() + 1] {
+                    assert_eq!(both_ways(stream, other), (None, None));
+                }
+                for cut in length.saturating_sub(40)..length {
+                    assert_eq!(both_ways(&stream[..cut], src.len()), (None, None));
+                }
+                // Bytes behind the checksum are left to the plain way.
+                assert_eq!(both_ways(&coded[..length + 1], src.len()), (None, Some(src.clone())));
+                for at in (0..length).step_by(1 + length / 50) {
+                    for bit in 0..8 {
+                        let mut damaged = stream.to_vec();
+                        damaged[at] ^= 1 << bit;
+                        let (padded, plain) = both_ways(&damaged, src.len());
+                        assert_eq!(padded, plain, "byte {at}, bit {bit}");
+                    }
+                }
+            }
+        }
     }
 }
