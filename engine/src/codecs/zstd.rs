@@ -47,9 +47,23 @@ const fn plain(level: i32) -> Search {
     Search { level, changes: &[], cost }
 }
 
-/// Zstd's level 9, but with a look one byte ahead instead of two and at half as many places: on the bytes of measured
-/// numbers it leaves about 0.7 % more in 0.6 of the time.
-const LAZY: Search =
+/// Zstd's level 9, but without a look ahead at all, at half as many places, and only for matches of five bytes. On the bytes
+/// of measured numbers such searches leave less than those that take matches of four, and fewer matches are read sooner.
+const GREEDY: Search = Search {
+    level: 9,
+    changes: &[CParameter::Strategy(Strategy::ZSTD_greedy), CParameter::SearchLog(4), CParameter::MinMatch(5)],
+    cost: 33,
+};
+
+/// The same with a look one byte ahead, where level 9 looks two ahead: about 1 % more in 0.55 of the time.
+const LAZY: Search = Search {
+    level: 9,
+    changes: &[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4), CParameter::MinMatch(5)],
+    cost: 55,
+};
+
+/// The same for matches of any length, of which text and records have more.
+const LAZY_SHORT: Search =
     Search { level: 9, changes: &[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4)], cost: 60 };
 
 /// Zstd's strongest level, but with one pass over the first 128 KiB instead of two and with fewer tries at each place. Of a
@@ -71,10 +85,10 @@ const LADDERS: [&[Search]; 10] = [
     &[plain(1), plain(3)],
     &[plain(1), plain(3), plain(5)],
     &[plain(1), plain(3), plain(5), plain(7)],
-    &[plain(1), plain(3), plain(5), LAZY, plain(9)],
-    &[plain(1), plain(3), plain(5), LAZY, plain(9), plain(11)],
-    &[plain(1), plain(3), plain(5), LAZY, plain(9), plain(13)],
-    &[plain(1), plain(3), plain(5), LAZY, plain(9), plain(15)],
+    &[plain(1), plain(3), GREEDY, plain(5), LAZY, LAZY_SHORT, plain(9)],
+    &[plain(1), plain(3), GREEDY, plain(5), LAZY, LAZY_SHORT, plain(9), plain(11)],
+    &[plain(1), plain(3), GREEDY, plain(5), LAZY, LAZY_SHORT, plain(9), plain(13)],
+    &[plain(1), plain(3), GREEDY, plain(5), LAZY, LAZY_SHORT, plain(9), plain(15)],
     &[plain(1), plain(5), plain(9), plain(13), plain(15), plain(17), STRONG, STRONGER, plain(22)],
 ];
 
