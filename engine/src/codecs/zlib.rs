@@ -402,7 +402,7 @@ mod tests {
                     assert_eq!(both_ways(&stream[..cut], src.len()), (None, None));
                 }
                 // Bytes behind the checksum are left to the plain way.
-                assert_eq!(both_ways(&coded[..length + 1], src.len()), (None, Some(src.clone())));
+                assert_eq!(both_ways(&coded[..=length], src.len()), (None, Some(src.clone())));
                 for at in (0..length).step_by(1 + length / 50) {
                     for bit in 0..8 {
                         let mut damaged = stream.to_vec();
