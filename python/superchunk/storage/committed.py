@@ -18,6 +18,7 @@ import threading
 import warnings
 from abc import abstractmethod
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from superchunk import _engine
@@ -59,7 +60,19 @@ def empty_frame(
     sparse: bool = False,
 ) -> bytes:
     """Return a whole frame without chunks."""
-    block = write_metalayers(meta)
+    return _empty_frame(settings, chunksize, tuple(meta.items()), vlblocks, seal, sparse)
+
+
+@lru_cache(maxsize=16)
+def _empty_frame(
+    settings: FrameSettings,
+    chunksize: int,
+    meta: tuple[tuple[str, bytes], ...],
+    vlblocks: bool,  # noqa: FBT001 - kept by it
+    seal: bool,  # noqa: FBT001
+    sparse: bool,  # noqa: FBT001
+) -> bytes:
+    block = write_metalayers(dict(meta))
     header_len = FIXED_LEN + len(block)
     trailer = Trailer(fingerprint_type=FINGERPRINT_TYPE if seal else 0).to_bytes()
     header = FrameHeader(

@@ -40,7 +40,7 @@ from superchunk.storage.copying import copy_chunks
 from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
 from superchunk.storage.folder import is_folder, open_folder, take_name
 from superchunk.storage.followed import FollowedFile
-from superchunk.storage.loading import PROBE_LEN
+from superchunk.storage.loading import PROBE_LEN, parse_bytes
 from superchunk.storage.locks import WriterLock, leads_to
 from superchunk.storage.recovery import newest_intact
 from superchunk.storage.seals import renew_seals
@@ -112,14 +112,16 @@ class ContiguousState(FollowedFile):
         """
         raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, seal=seal)
         final = os.path.realpath(path)
-        refuse_if_written(final, path)
+        there = os.path.lexists(final)
+        if there:
+            refuse_if_written(final, path)
         file = FileBytes.create(aside_of(final), told_as=path)
         try:
             file.pwrite(raw, 0)
-            state = cls.load(file, 0)
+            state = cls(file, 0, parse_bytes(raw), len(raw))
             state.path, state.unpublished = os.path.abspath(path), final  # noqa: PTH100 - a str all the way
             state.sync_level, state.sealing = sync, seal
-            state.fresh = not os.path.lexists(final)
+            state.fresh = not there
             state._writer.acquire(file.write_fd, path)  # noqa: SLF001 - its own
         except BaseException:
             file.close()
@@ -446,10 +448,11 @@ class ContiguousState(FollowedFile):
 
     def _publish(self, name: str) -> None:
         """Give the file its name, in place of what had it."""
-        refuse_if_written(name, self.path)
-        if os.path.lexists(name) and self.sync_level != "never":
-            self.file.sync()
-            self.fresh = False
+        if os.path.lexists(name):
+            refuse_if_written(name, self.path)
+            if self.sync_level != "never":
+                self.file.sync()
+                self.fresh = False
         if take_name(self.file.path, name):
             remove_strays(name)
         self.file.path = name
