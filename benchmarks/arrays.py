@@ -194,9 +194,72 @@ def write(data: NDArray[Any], folder: Path, effort: Effort) -> Figure:
 
 def stored(package: Any, data: NDArray[Any], path: Path) -> None:  # noqa: ANN401 - either package
     """Write an array to a file; theirs is closed when the last reference goes."""
-    array = package.asarray(data, urlpath=str(path))
-    if package is superchunk:
-        array.schunk.close()
+    close(package.asarray(data, urlpath=str(path)))
+
+
+def small(folder: Path, effort: Effort) -> Iterator[Row]:
+    """Measure making and growing what is small: what it costs beside the compression."""
+    arrays = {"1000 of int32": np.arange(1000, dtype="i4"), "64x64 of float64": smooth((64, 64))}
+    calls: dict[tuple[str, str], Callable[[Any, Path], Any]] = {}
+    for name, data in arrays.items():
+        calls["asarray in memory", name] = lambda package, _, data=data: package.asarray(data)
+        calls["asarray to a new file", name] = lambda package, path, data=data: stored(package, data, path)
+        calls["append to a new frame", name] = lambda package, path, data=data: appended(package, data, path)
+    calls["zeros in memory", "100x100"] = lambda package, _: package.zeros((100, 100))
+    calls["zeros in a new file", "100x100"] = lambda package, path: close(package.zeros((100, 100), urlpath=str(path)))
+    for (what, name), call in calls.items():
+        yield time_row(what, name, in_new_files(call, folder, effort), "us", MICRO)
+    for high in (1, 16):
+        for where, path in (("in memory", None), ("in a file", folder)):
+            took = rounds(*(growing(package, high, path) for package in PACKAGES), effort)
+            yield time_row(f"a row more {where}, chunks of {high}", "1000 of float64", took, "us", MICRO / ROWS)
+
+
+SMALL, ROWS = 20, 20
+"""Files that are made, and rows that are added, in a round."""
+
+
+def in_new_files(call: Callable[[Any, Path], Any], folder: Path, effort: Effort) -> Figure:
+    """Measure a call that may make a file; removing it is not counted."""
+    pairs = []
+    for number in range(effort.rounds * 10 + 1):
+        took = dict.fromkeys(PACKAGES, 0.0)
+        for package in PACKAGES if number % 2 else PACKAGES[::-1]:
+            for _ in range(SMALL):
+                path = folder / f"small-{package.__name__}.b2nd"
+                took[package] += once(partial(call, package, path)) / SMALL
+                remove(path)
+        pairs.append((took[superchunk], took[blosc2]))
+    return figure(pairs[1:])
+
+
+def close(array: Any) -> None:  # noqa: ANN401 - either package
+    """Close an array or a frame; theirs is closed when the last reference goes."""
+    schunk = getattr(array, "schunk", array)
+    if hasattr(schunk, "close"):
+        schunk.close()
+
+
+def appended(package: Any, data: NDArray[Any], path: Path) -> None:  # noqa: ANN401 - either package
+    """Make a frame, and append the data to it."""
+    frame = package.SChunk(chunksize=data.nbytes, urlpath=str(path), cparams={"typesize": data.itemsize})
+    frame.append_data(data)
+    close(frame)
+
+
+def growing(package: Any, high: int, folder: Path | None) -> Callable[[], None]:  # noqa: ANN401 - either package
+    """Return what adds rows to an array with chunks of so many, row by row."""
+    row = smooth((1000,))
+    place = {} if folder is None else {"urlpath": str(folder / f"grown-{package.__name__}-{high}.b2nd")}
+    array = package.asarray(row[None], chunks=(high, 1000), **place)
+
+    def grow() -> None:
+        for _ in range(ROWS):
+            nrows = array.shape[0]
+            array.resize((nrows + 1, 1000))
+            array[nrows] = row
+
+    return grow
 
 
 # Processes of their own.
@@ -279,6 +342,7 @@ def table(folder: Path, *, quick: bool, only: str) -> Iterator[Row]:
         "columns": lambda: columns(folder, wide, effort),
         "planes": lambda: planes(folder, 30 if quick else 100, effort),
         "whole": lambda: whole(folder, square, effort),
+        "small": lambda: small(folder, effort),
         "memory": lambda: memory(folder, 128 if quick else 4096),
     }
     for name, group in groups.items():
@@ -289,7 +353,7 @@ def table(folder: Path, *, quick: bool, only: str) -> Iterator[Row]:
 def main() -> None:
     """Measure all rows, or do one job."""
     options = record_parser(__doc__)
-    options.add_argument("--only", default="", help="items, columns, planes, whole or memory")
+    options.add_argument("--only", default="", help="items, columns, planes, whole, small or memory")
     options.add_argument("--scratch", help="directory for the files; a temporary one by default")
     for hidden in ("job", "package", "folder"):
         options.add_argument(f"--{hidden}", help=argparse.SUPPRESS)

@@ -74,7 +74,7 @@ def _empty_frame(
 ) -> bytes:
     block = write_metalayers(dict(meta))
     header_len = FIXED_LEN + len(block)
-    trailer = Trailer(fingerprint_type=FINGERPRINT_TYPE if seal else 0).to_bytes()
+    trailer = _bare_trailer(seal)
     header = FrameHeader(
         header_len=header_len,
         frame_len=header_len + len(trailer) + (record_len(header_len) if seal else 0),
@@ -92,6 +92,12 @@ def _empty_frame(
         return raw + trailer
     mask = header_mask(header_len, read_metalayers(raw))
     return raw + _engine.proven_trailer(trailer, (raw, 0, 0, False), mask, None)
+
+
+@lru_cache(maxsize=2)
+def _bare_trailer(sealing: bool) -> bytes:  # noqa: FBT001 - kept by it
+    """Return the trailer of a frame without vlmetalayers, without record and fingerprint."""
+    return Trailer(fingerprint_type=FINGERPRINT_TYPE if sealing else 0).to_bytes()
 
 
 class CommittedFrame(MutableChunkTable):
@@ -478,6 +484,8 @@ class CommittedFrame(MutableChunkTable):
 
     def _plain_trailer(self) -> bytes:
         """Return the trailer without record and fingerprint, kept while it is the same."""
+        if not self.vlmeta:
+            return _bare_trailer(self.sealing)
         held, sealing, raw = self._last_trailer
         if held is not self.vlmeta or sealing != self.sealing:
             raw = Trailer(vlmeta=self.vlmeta, fingerprint_type=FINGERPRINT_TYPE if self.sealing else 0).to_bytes()

@@ -208,8 +208,6 @@ class ContiguousState(FollowedFile):
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         """Write `chunks` behind the frame's end."""
         at = self._end
-        if self._stray:
-            self._trim(at)
         header_len = len(self._raw_header)
         entries = []
         parts: list[bytes] = []
@@ -220,15 +218,28 @@ class ContiguousState(FollowedFile):
             if self.sealing:
                 parts.append(_engine.seal(chunk))
                 at += SEAL_LEN
+        self._write_behind(parts, at)
+        return entries
+
+    def put_repeated(self, chunk: bytes, count: int) -> Sequence[int]:
+        """Write a chunk many times, behind the frame's end."""
+        piece = chunk + _engine.seal(chunk) if self.sealing else chunk
+        first = self._end - len(self._raw_header)
+        self._write_behind([piece * count], self._end + len(piece) * count)
+        return range(first, first + len(piece) * count, len(piece))
+
+    def _write_behind(self, parts: Sequence[bytes], end: int) -> None:
+        """Write chunks and seals behind the frame's end, which is at byte `end` then."""
+        if self._stray:
+            self._trim(self._end)
         self._stray = True  # until it is known that all was written
         self.file.pwrite(parts, self.start + self._end)
         self._stray = False
-        self._written += at - self._end
+        self._written += end - self._end
         if not self.sealing:
-            self._sealed_from = at
-        self._end = at
-        self._room = at - header_len
-        return entries
+            self._sealed_from = end
+        self._end = end
+        self._room = end - len(self._raw_header)
 
     # Committing.
 
