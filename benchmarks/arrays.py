@@ -186,33 +186,33 @@ def write(data: NDArray[Any], folder: Path, effort: Effort) -> Figure:
         for package in PACKAGES if number % 2 else PACKAGES[::-1]:
             path = folder / f"written-{package.__name__}.b2nd"
             remove(path)
-            took[package] = once(partial(stored, package, data, path))
+            took[package] = once(partial(stored, data, package, path))
             remove(path)
         pairs.append((took[superchunk], took[blosc2]))
     return figure(pairs[1:])
 
 
-def stored(package: Any, data: NDArray[Any], path: Path) -> None:  # noqa: ANN401 - either package
+def stored(data: NDArray[Any], package: Any, path: Path) -> None:  # noqa: ANN401 - either package
     """Write an array to a file; theirs is closed when the last reference goes."""
     close(package.asarray(data, urlpath=str(path)))
 
 
 def small(folder: Path, effort: Effort) -> Iterator[Row]:
     """Measure making and growing what is small: what it costs beside the compression."""
-    arrays = {"1000 of int32": np.arange(1000, dtype="i4"), "64x64 of float64": smooth((64, 64))}
+    arrays = {"1000 i4": np.arange(1000, dtype="i4"), "64x64 f8": smooth((64, 64))}
     calls: dict[tuple[str, str], Callable[[Any, Path], Any]] = {}
     for name, data in arrays.items():
-        calls["asarray in memory", name] = lambda package, _, data=data: package.asarray(data)
-        calls["asarray to a new file", name] = lambda package, path, data=data: stored(package, data, path)
-        calls["append to a new frame", name] = lambda package, path, data=data: appended(package, data, path)
+        calls["asarray in memory", name] = partial(in_memory, data)
+        calls["asarray to a new file", name] = partial(stored, data)
+        calls["append to a new frame", name] = partial(appended, data)
     calls["zeros in memory", "100x100"] = lambda package, _: package.zeros((100, 100))
     calls["zeros in a new file", "100x100"] = lambda package, path: close(package.zeros((100, 100), urlpath=str(path)))
     for (what, name), call in calls.items():
         yield time_row(what, name, in_new_files(call, folder, effort), "us", MICRO)
     for high in (1, 16):
         for where, path in (("in memory", None), ("in a file", folder)):
-            took = rounds(*(growing(package, high, path) for package in PACKAGES), effort)
-            yield time_row(f"a row more {where}, chunks of {high}", "1000 of float64", took, "us", MICRO / ROWS)
+            took = rounds(growing(superchunk, high, path), growing(blosc2, high, path), effort)
+            yield time_row(f"a row of 1000 float64 more {where}, chunks of {high}", "smooth", took, "us", MICRO / ROWS)
 
 
 SMALL, ROWS = 20, 20
@@ -240,7 +240,12 @@ def close(array: Any) -> None:  # noqa: ANN401 - either package
         schunk.close()
 
 
-def appended(package: Any, data: NDArray[Any], path: Path) -> None:  # noqa: ANN401 - either package
+def in_memory(data: NDArray[Any], package: Any, _: Path) -> None:  # noqa: ANN401 - either package
+    """Make an array in memory."""
+    package.asarray(data)
+
+
+def appended(data: NDArray[Any], package: Any, path: Path) -> None:  # noqa: ANN401 - either package
     """Make a frame, and append the data to it."""
     frame = package.SChunk(chunksize=data.nbytes, urlpath=str(path), cparams={"typesize": data.itemsize})
     frame.append_data(data)

@@ -122,7 +122,7 @@ class ContiguousState(FollowedFile):
             state.path, state.unpublished = os.path.abspath(path), final  # noqa: PTH100 - a str all the way
             state.sync_level, state.sealing = sync, seal
             state.fresh = not there
-            state._writer.acquire(file.write_fd, path)  # noqa: SLF001 - its own
+            state._writer.acquire(file.write_fd, path)
         except BaseException:
             file.close()
             remove_file(file.path)
