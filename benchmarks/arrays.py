@@ -254,15 +254,15 @@ def appended(data: NDArray[Any], package: Any, path: Path) -> None:  # noqa: ANN
 
 def growing(package: Any, high: int, folder: Path | None) -> Callable[[], None]:  # noqa: ANN401 - either package
     """Return what adds rows to an array with chunks of so many, row by row."""
-    row = smooth((1000,))
+    rows = smooth((64, 1000))
     place = {} if folder is None else {"urlpath": str(folder / f"grown-{package.__name__}-{high}.b2nd")}
-    array = package.asarray(row[None], chunks=(high, 1000), **place)
+    array = package.asarray(rows[:1], chunks=(high, 1000), **place)
 
     def grow() -> None:
         for _ in range(ROWS):
             nrows = array.shape[0]
             array.resize((nrows + 1, 1000))
-            array[nrows] = row
+            array[nrows] = rows[nrows % len(rows)]
 
     return grow
 
