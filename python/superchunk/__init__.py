@@ -48,7 +48,15 @@ if TYPE_CHECKING:
         zeros_like,
     )
     from superchunk.arrays.fields import NDField
-    from superchunk.arrays.functions import reshape, save, take, take_along_axis
+    from superchunk.arrays.functions import (
+        matrix_transpose,
+        permute_dims,
+        reshape,
+        save,
+        take,
+        take_along_axis,
+        transpose,
+    )
     from superchunk.arrays.joining import concat, concatenate, stack
     from superchunk.arrays.ndarray import NDArray, OIndex
     from superchunk.arrays.partition_report import (
@@ -80,6 +88,7 @@ if TYPE_CHECKING:
         set_block_cache,
         set_blocksize,
         set_compressor,
+        set_kept_memory,
         set_releasegil,
     )
     from superchunk.exceptions import (
@@ -164,7 +173,7 @@ _PLACES: Final = {
         empty empty_like frombuffer fromiter full full_like nans ones ones_like uninit zeros zeros_like
     """,
     "arrays.fields": "NDField",
-    "arrays.functions": "reshape save take take_along_axis",
+    "arrays.functions": "matrix_transpose permute_dims reshape save take take_along_axis transpose",
     "arrays.joining": "concat concatenate stack",
     "arrays.ndarray": "NDArray OIndex",
     "arrays.partition_report": """
@@ -177,7 +186,7 @@ _PLACES: Final = {
     "core": """
         clib_info compress compress2 compress_blosc1 compressor_list decompress decompress2
         detect_number_of_cores free_resources get_blocksize get_cbuffer_sizes get_clib get_compressor
-        get_cpu_info set_block_cache set_blocksize set_compressor set_releasegil
+        get_cpu_info set_block_cache set_blocksize set_compressor set_kept_memory set_releasegil
     """,
     "exceptions": """
         ArgumentError ChunkIndexError ClosedError FormatError KeywordError LockedError MetalayerError
@@ -306,6 +315,7 @@ __all__ = [
     "load",
     "load_array",
     "load_tensor",
+    "matrix_transpose",
     "nans",
     "ncores",
     "ndarray_from_cframe",
@@ -317,6 +327,7 @@ __all__ = [
     "pack_array",
     "pack_array2",
     "pack_tensor",
+    "permute_dims",
     "postfilter_funcs",
     "prefilter_funcs",
     "print_versions",
@@ -332,6 +343,7 @@ __all__ = [
     "set_block_cache",
     "set_blocksize",
     "set_compressor",
+    "set_kept_memory",
     "set_nthreads",
     "set_releasegil",
     "squeeze",
@@ -340,6 +352,7 @@ __all__ = [
     "storage_dflts",
     "take",
     "take_along_axis",
+    "transpose",
     "ucodecs_registry",
     "ufilters_registry",
     "uninit",
