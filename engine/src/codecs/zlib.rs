@@ -1,7 +1,8 @@
-//! Deflate in a zlib wrapper: written by zlib-rs, by libdeflate and at level 1 here, read by libdeflate.
+//! Deflate in a zlib wrapper: written by zlib-rs, libdeflate and, at level 1, here; read by libdeflate.
 //!
-//! zlib-rs makes what zlib-ng makes at a level; at the first level, `quick` makes as much of it in half of the time. libdeflate often comes to the same size in a third of the time, though
-//! not where data repeats itself much; so its searches are the quick ones, and that of zlib-rs, or the one here, is the level's own.
+//! zlib-rs makes what zlib-ng makes at a level, and at the first one `quick` comes to the same size in half of the time.
+//! libdeflate often comes to the same size in a third of the time, though not where data repeats itself much; so its
+//! searches are the quick ones, and those of zlib-rs and `quick` are the levels' own.
 //!
 //! Deflate has blocks that are stored plain, and both libraries take them for noise, but only where all of one of their
 //! own, long blocks is noise. Who knows where it stands can have it stored to the piece, without searching it.
