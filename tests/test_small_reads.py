@@ -161,3 +161,20 @@ def test_the_limit_can_be_set_and_taken_back() -> None:
             superchunk.set_block_cache("4")  # type: ignore[arg-type]
     finally:
         superchunk.set_block_cache(before)
+
+
+def kept_blocksize(data: np.ndarray, blocksize: int = 0) -> int:
+    made = SChunk(data=data, cparams={"typesize": data.itemsize, "nthreads": 2, "blocksize": blocksize})
+    assert bytes(made[1000:1010]) == data[1000:1010].tobytes()
+    return made.blocksize
+
+
+def test_blocks_are_small_where_that_costs_next_to_nothing() -> None:
+    rng = np.random.default_rng(4)
+    noise = rng.integers(0, 2**20, 2**23, np.int32)
+    assert kept_blocksize(noise) == 2**16
+    row = rng.integers(0, 2**31, 2**14, np.int32)
+    assert kept_blocksize(np.tile(row, 2**9)) == 0, "repetitions of 64 KiB would be lost"
+    assert kept_blocksize(noise, blocksize=2**18) == 2**18
+    assert kept_blocksize(noise[: 2**22]) == 0, "the trial would take long"
+    assert kept_blocksize(noise.view(np.uint8)) == 0, "they are small as it is"

@@ -14,6 +14,7 @@ mod encode;
 mod errors;
 mod hooks;
 mod info;
+mod memory;
 mod read;
 mod seal;
 mod watch;
@@ -29,6 +30,8 @@ mod _engine {
     use super::hooks::Hooks;
     #[pymodule_export]
     use super::info::{ChunkInfo, codec_version, describe, free_threads, instruction_sets, lazy_chunk, sizes};
+    #[pymodule_export]
+    use super::memory::{Memory, free_memory, set_memory_limit};
     #[pymodule_export]
     use super::read::{decompress, read, read_vlblocks};
     #[pymodule_export]

@@ -1,5 +1,7 @@
 //! What the engine asks of the system about memory that it is about to fill.
 
+pub mod kept;
+
 /// Memory of fewer bytes is left as it is.
 const LARGE: usize = 4 * 1024 * 1024;
 /// Bytes of a page, at least: an address of a page is a multiple of it.

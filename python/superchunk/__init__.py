@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         set_block_cache,
         set_blocksize,
         set_compressor,
+        set_kept_memory,
         set_releasegil,
     )
     from superchunk.exceptions import (
@@ -177,7 +178,7 @@ _PLACES: Final = {
     "core": """
         clib_info compress compress2 compress_blosc1 compressor_list decompress decompress2
         detect_number_of_cores free_resources get_blocksize get_cbuffer_sizes get_clib get_compressor
-        get_cpu_info set_block_cache set_blocksize set_compressor set_releasegil
+        get_cpu_info set_block_cache set_blocksize set_compressor set_kept_memory set_releasegil
     """,
     "exceptions": """
         ArgumentError ChunkIndexError ClosedError FormatError KeywordError LockedError MetalayerError
@@ -332,6 +333,7 @@ __all__ = [
     "set_block_cache",
     "set_blocksize",
     "set_compressor",
+    "set_kept_memory",
     "set_nthreads",
     "set_releasegil",
     "squeeze",

@@ -294,6 +294,22 @@ class Watch:
         wrong, if the watched file has to have a certain name, or if it is no small part.
         """
 
+@final
+class Memory:
+    """Bytes with anything in them, for a large array; kept for the next one when nobody needs them any more.
+
+    Raises MemoryError if there are not as many, and on systems where none are kept.
+    """
+
+    def __new__(cls, nbytes: int) -> Memory: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def set_memory_limit(nbytes: int) -> int:
+    """Set how many bytes of results that nobody needs any more are kept, and return what it was; 0 keeps nothing."""
+
+def free_memory() -> None:
+    """Give back to the system the memory that is kept."""
+
 def set_cache_limit(nbytes: int) -> int:
     """Set how many bytes `Watch.read` keeps for each file at most, and return what it was; 0 keeps nothing."""
 

@@ -42,12 +42,12 @@ _FIRST_REGISTERED: Final = 32
 """Filters from this number on are registered or the user's."""
 LARGEST_DEFAULT_CHUNK: Final = 2**28
 """Bytes of a chunk, at most, where the user did not choose."""
-_QUICK_BLOCK: Final = 2**17
+_QUICK_BLOCKS: Final = (2**16, 2**17)
 """Bytes of the blocks that are tried where the user did not choose: items out of them come sooner."""
-_TRIED_FROM: Final = 2**25
-"""Bytes of data from which on such a trial takes little of the time."""
 _TRIED_BLOCKS: Final = 2
 """Usual blocks that a trial compresses, and the same again in smaller ones."""
+_TRIED_FROM: Final = 128
+"""Usual blocks of data from which on such a trial takes little of the time."""
 _GROWTH: Final = 1.01
 """Times the bytes that smaller blocks may take."""
 
@@ -133,22 +133,26 @@ class Encoder:
         """Return the block size for a new container of `data`, in bytes; 0 as the engine chooses it.
 
         A read of a few items takes about as long as the block that holds them is large. So where that was left to
-        us and would be more than 128 KiB, a piece from the middle is compressed both ways, and blocks of
-        128 KiB are taken if the size hardly grows by them.
+        us and would be more than 64 KiB, a piece from the middle is compressed in several ways, and blocks of
+        64 or of 128 KiB are taken if the size hardly grows by them.
         """
         cparams = self.cparams
         own = number_of(cparams.codec) in _OWN_CODECS and all(number_of(f) < _FIRST_REGISTERED for f in cparams.filters)
-        if cparams.blocksize or cparams.use_dict or not own or data.nbytes < _TRIED_FROM:
+        if cparams.blocksize or cparams.use_dict or not own:
             return cparams.blocksize
-        usual, quick = self.params.blocksize_for(data.nbytes), _QUICK_BLOCK - _QUICK_BLOCK % cparams.typesize
-        if usual <= quick:
+        usual = self.params.blocksize_for(data.nbytes)
+        if data.nbytes < _TRIED_FROM * usual:
             return 0
+        sizes = [size - size % cparams.typesize for size in _QUICK_BLOCKS]
         start = data.nbytes // 2 // usual * usual
         piece = data[start : start + _TRIED_BLOCKS * usual]
-        now, then = (
-            len(_engine.compress(piece, self.params_of(replace(cparams, blocksize=size)))) for size in (usual, quick)
-        )
-        return quick if then <= _GROWTH * now else 0
+
+        def taken(blocksize: int) -> int:
+            return len(_engine.compress(piece, self.params_of(replace(cparams, blocksize=blocksize))))
+
+        quicker = [size for size in sizes if size < usual]
+        most = _GROWTH * taken(usual) if quicker else 0
+        return next((size for size in quicker if taken(size) <= most), 0)
 
     def filtered(self, data: memoryview, at: int) -> memoryview:
         """Return `data`, which begins at byte `at` of the container, after the prefilter."""

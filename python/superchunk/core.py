@@ -62,6 +62,7 @@ __all__ = [
     "set_block_cache",
     "set_blocksize",
     "set_compressor",
+    "set_kept_memory",
     "set_releasegil",
 ]
 
@@ -574,15 +575,43 @@ def set_block_cache(nbytes: int) -> int:
     return _engine.set_cache_limit(checked)
 
 
+def set_kept_memory(nbytes: int) -> int:
+    """Set how much memory of large arrays is kept for later ones; return what it was.
+
+    Memory that is fresh from the system costs about as much time as decoding into it. So that of an array of 4 MiB
+    and more that was read is not given back when nobody needs the array any more, but kept for the next one, up to
+    256 MiB in the process. The system may take it back whenever it needs it. On Linux only.
+
+    Parameters
+    ----------
+    nbytes
+        At most so many bytes, from 0, which keeps nothing.
+
+    Raises
+    ------
+    TypeError
+        It is no integer.
+    ValueError
+        It is negative.
+
+    """
+    checked = operator.index(nbytes)
+    if checked < 0:
+        msg = f"nbytes: expected at least 0, got {checked}"
+        raise ValueError(msg)
+    return _engine.set_memory_limit(checked)
+
+
 def free_resources() -> None:
     """Give back what is kept between calls only to save time.
 
     The engine's threads end, and with them their scratch space of a few blocks
-    each; parameters prepared for `compress` are dropped. Later calls make both
-    anew.
+    each; memory of large arrays that nobody needs any more goes back to the system, and
+    parameters prepared for `compress` are dropped. Later calls make all of them anew.
     """
     _params_of_compress.cache_clear()
     _engine.free_threads()
+    _engine.free_memory()
 
 
 def detect_number_of_cores() -> int:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from superchunk import _engine
+from superchunk._memory import fresh
 from superchunk.arrays.selection import Cross, Points
 from superchunk.exceptions import ArgumentError
 from superchunk.frame.b2nd import ArrayLayout
@@ -28,6 +29,7 @@ from superchunk.frame.dtypes import parse_dtype
 
 __all__ = ["Form", "form_of", "strides_of", "view_form"]
 
+_BYTE = np.dtype(np.uint8)
 _SHORT = 1024
 """Most bytes of a layer whose form is kept."""
 
@@ -161,9 +163,9 @@ class Form:
             if not shape:
                 line = np.empty(1, self.dtype)
                 return line.reshape(()), line  # the engine takes no buffer without dimensions
-            items = np.empty(shape, self.dtype)
+            items = fresh(shape, self.dtype)
             return items, items
-        raw = np.empty(prod(shape) * self.itemsize, np.uint8)
+        raw = fresh((prod(shape) * self.itemsize,), _BYTE)
         return np.ndarray(shape, self.dtype, raw), raw
 
     def buffer_of(self, items: np.ndarray[Any, Any]) -> Any:  # noqa: ANN401  (a buffer)

@@ -24,6 +24,7 @@ import numpy as np
 from superchunk._buffers import byte_view
 from superchunk._frames import open as open_frame
 from superchunk._frames import schunk_from_cframe
+from superchunk._memory import fresh
 from superchunk.exceptions import FormatError, MetalayerKeyError
 from superchunk.frame.descr import dtype_of_spec, spec_of_dtype
 from superchunk.schunk import SChunk
@@ -262,7 +263,7 @@ def _restored(schunk: Any, kind: str | None) -> Any:  # noqa: ANN401
             f"vlmeta[{_ENTRY!r}]", at=0, expected=f"{schunk.nbytes} bytes", found=f"shape {shape} of {dtype}"
         )
     try:
-        array: AnyArray = np.ndarray(shape, dtype, buffer=np.empty(max(expected, 1), dtype=np.uint8))
+        array: AnyArray = np.ndarray(shape, dtype, buffer=fresh((max(expected, 1),), np.dtype(np.uint8)))
     except (ValueError, OverflowError) as error:
         raise FormatError(f"vlmeta[{_ENTRY!r}]", at=0, expected="a shape of an array", found=error) from None
     if expected:

@@ -1,0 +1,247 @@
+//! Memory of large results, which is kept for the next one when a result is no longer needed.
+//!
+//! Memory fresh from the system costs about as much as decoding into it: each page is cleared when it is first written
+//! to. Who reads one large piece of an array after the other gives back and asks for the same memory again and again, so it
+//! is kept, up to a limit. Meanwhile the system may take its pages for others (`MADV_FREE`); it then gives cleared ones.
+//!
+//! ```text
+//! in use   [ 64 MiB ]      [ 64 MiB ]        the result of now and the one of before
+//! kept                [ 64 MiB ]             for the next
+//! ```
+//!
+//! A request that nothing kept fits gives as much of it back to the system as it asks for, so that what is kept comes out
+//! of what was in use at some time, and is never on top of that.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+/// Lengths are multiples of a large page.
+const LARGE_PAGE: usize = 2 * 1024 * 1024;
+/// Bytes that are kept if nobody says otherwise.
+const USUAL_LIMIT: usize = 256 * 1024 * 1024;
+/// What is kept serves a request of at least so many fourths of it.
+const LEAST_FOURTHS: usize = 3;
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept { free: VecDeque::new(), nbytes: 0, limit: USUAL_LIMIT });
+
+/// What is kept, the oldest first.
+struct Kept {
+    free: VecDeque<Mapping>,
+    nbytes: usize,
+    limit: usize,
+}
+
+/// Bytes of memory from the system, readable and writable. It is theirs alone who have the value.
+pub struct Memory {
+    /// None only while it is dropped.
+    mapping: Option<Mapping>,
+    nbytes: usize,
+}
+
+/// Whole pages, which go back to the system when this is dropped.
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+#[expect(unsafe_code, reason = "a pointer is taken to be tied to its thread")]
+// SAFETY: the pages belong to the process, and to this value alone.
+unsafe impl Send for Mapping {}
+
+#[expect(unsafe_code, reason = "a pointer is taken to be tied to its thread")]
+// SAFETY: a shared mapping gives its address and length and no access.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    #[cfg(target_os = "linux")]
+    fn new(length: usize) -> io::Result<Self> {
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+        let (access, kind) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        #[expect(unsafe_code, reason = "a system call about memory")]
+        // SAFETY: the system chooses a place where nothing is.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length, access, kind) }?;
+        let new = Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, length };
+        #[expect(unsafe_code, reason = "a system call about memory")]
+        // SAFETY: the pages are ours, and this advice leaves what is in them as it is.
+        let _ = unsafe { madvise(start, length, Advice::LinuxHugepage) };
+        Ok(new)
+    }
+
+    /// The system is asked for a lot on Linux only.
+    #[cfg(not(target_os = "linux"))]
+    fn new(_length: usize) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Let the system take the pages, with what is in them, if it needs any before they are written to again.
+    fn lend(&self) {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::mm::{Advice, madvise};
+            #[expect(unsafe_code, reason = "a system call about memory")]
+            // SAFETY: the pages are ours, and nobody counts on what is in them. Whether the system heeds this or not,
+            // they can be used as before.
+            let _ = unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxFree) };
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        {
+            #[expect(unsafe_code, reason = "a system call about memory")]
+            // SAFETY: the pages are ours, and nobody looks at them any more.
+            let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
+        }
+    }
+}
+
+impl Kept {
+    /// The kept mapping that fits best.
+    fn take(&mut self, length: usize) -> Option<Mapping> {
+        let fits = |mapping: &Mapping| length <= mapping.length && mapping.length / 4 * LEAST_FOURTHS <= length;
+        let places = self.free.iter().enumerate().filter(|(_, mapping)| fits(mapping));
+        let (place, _) = places.min_by_key(|(_, mapping)| mapping.length)?;
+        let mapping = self.free.remove(place)?;
+        self.nbytes -= mapping.length;
+        Some(mapping)
+    }
+
+    /// Take out the oldest, of at least `nbytes` bytes together if there are as many.
+    fn oldest(&mut self, nbytes: usize) -> Vec<Mapping> {
+        let mut out = Vec::new();
+        let mut found = 0;
+        while found < nbytes
+            && let Some(mapping) = self.free.pop_front()
+        {
+            found += mapping.length;
+            self.nbytes -= mapping.length;
+            out.push(mapping);
+        }
+        out
+    }
+}
+
+impl Memory {
+    /// Get `nbytes` bytes with anything in them.
+    ///
+    /// # Errors
+    ///
+    /// The system has no such amount.
+    pub fn new(nbytes: usize) -> io::Result<Self> {
+        let length = nbytes.max(1).checked_next_multiple_of(LARGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        // A process that was forked while another thread had the lock does without.
+        let (found, surplus) = match KEPT.try_lock() {
+            Ok(mut kept) => match kept.take(length) {
+                None => (None, kept.oldest(length)),
+                found => (found, Vec::new()),
+            },
+            Err(_) => (None, Vec::new()),
+        };
+        drop(surplus);
+        let mapping = found.map_or_else(|| Mapping::new(length), Ok)?;
+        Ok(Self { mapping: Some(mapping), nbytes })
+    }
+
+    /// Where the bytes begin.
+    #[must_use]
+    pub fn start(&self) -> *mut u8 {
+        self.mapping.as_ref().map_or(std::ptr::null_mut(), |mapping| mapping.start.as_ptr())
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub fn nbytes(&self) -> usize {
+        self.nbytes
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let Some(mapping) = self.mapping.take() else { return };
+        if let Ok(mut kept) = KEPT.try_lock()
+            && mapping.length <= kept.limit
+        {
+            mapping.lend();
+            kept.nbytes += mapping.length;
+            kept.free.push_back(mapping);
+            let surplus = kept.nbytes.saturating_sub(kept.limit);
+            let surplus = kept.oldest(surplus);
+            drop(kept);
+            drop(surplus);
+        }
+    }
+}
+
+/// Keep at most `nbytes` from now on, and say how many it were.
+pub fn set_limit(nbytes: usize) -> usize {
+    let (before, surplus) = {
+        let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let before = std::mem::replace(&mut kept.limit, nbytes);
+        let surplus = kept.nbytes.saturating_sub(nbytes);
+        (before, kept.oldest(surplus))
+    };
+    drop(surplus);
+    before
+}
+
+/// Give back to the system all that is kept.
+pub fn free() {
+    let kept = {
+        let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        kept.oldest(usize::MAX)
+    };
+    drop(kept);
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn kept() -> (usize, usize) {
+        let kept = KEPT.lock().expect("no test has failed with it");
+        assert_eq!(kept.free.iter().map(|mapping| mapping.length).sum::<usize>(), kept.nbytes);
+        (kept.free.len(), kept.nbytes / MIB)
+    }
+
+    // One test: what is kept is the process's.
+    #[test]
+    fn what_is_given_back_is_kept_up_to_the_limit_and_taken_again() {
+        let usual = set_limit(64 * MIB);
+        assert_eq!(usual, USUAL_LIMIT);
+        let first = Memory::new(10 * MIB - 5).unwrap();
+        assert_eq!(first.nbytes(), 10 * MIB - 5);
+        let at = first.start();
+        drop(first);
+        assert_eq!(kept(), (1, 10));
+        let again = Memory::new(9 * MIB).unwrap();
+        assert_eq!((again.start(), kept()), (at, (0, 0)), "three fourths and more of what is kept fit");
+        drop(again);
+        let other = Memory::new(4 * MIB).unwrap();
+        assert_ne!(other.start(), at);
+        assert_eq!(kept(), (0, 0), "what did not fit went back");
+        let two = [Memory::new(40 * MIB).unwrap(), Memory::new(40 * MIB).unwrap()];
+        drop(two);
+        drop(other);
+        assert_eq!(kept(), (2, 44), "the oldest went back");
+        let small = Memory::new(0).unwrap();
+        assert_eq!(kept(), (1, 4), "as much as was asked for, in whole pieces");
+        drop(Memory::new(100 * MIB).unwrap());
+        assert_eq!(kept(), (0, 0), "larger than the limit");
+        drop(small);
+        assert_eq!(kept(), (1, 2));
+        free();
+        assert_eq!(kept(), (0, 0));
+        assert_eq!(set_limit(0), 64 * MIB);
+        drop(Memory::new(MIB).unwrap());
+        assert_eq!(kept(), (0, 0), "nothing is kept");
+        assert!(Memory::new(usize::MAX).is_err());
+        assert!(Memory::new(usize::MAX / 2).is_err());
+        set_limit(usual);
+    }
+}
