@@ -8,6 +8,8 @@
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 4.
 
+#![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
+
 /// The eight bytes from byte `at` on, zeros behind the end.
 #[inline(always)]
 fn load(bytes: &[u8], at: usize) -> u64 {

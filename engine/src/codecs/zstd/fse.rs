@@ -5,6 +5,8 @@
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 4.1.
 
+#![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
+
 use super::bits::Forward;
 
 /// The most symbols that an alphabet of sequences or weights has.
@@ -158,12 +160,12 @@ impl Table {
         self.log = *log;
         let mut symbols = [0_u8; MOST_CELLS];
         // What the cells of each symbol have in common, and the next number of one.
-        let mut shared = [0_u64; MOST_SYMBOLS];
+        let mut common = [0_u64; MOST_SYMBOLS];
         let mut next = [1_u32; MOST_SYMBOLS];
         let mut high = size;
         for (at, &count) in counts.iter().enumerate().filter(|&(_, &count)| count != 0) {
             let &(value, extra) = meanings.get(at)?;
-            shared[at] = Cell::new(value, 0, 0, extra).0;
+            common[at] = Cell::new(value, 0, 0, extra).0;
             next[at] = u32::from(count.unsigned_abs());
             if count < 0 {
                 high -= 1;
@@ -190,7 +192,7 @@ impl Table {
             next[symbol] = number + 1;
             let nbits = log.saturating_sub(number.checked_ilog2().unwrap_or(0));
             let base = (u64::from(number) << (nbits % 64)).wrapping_sub(size as u64) & 0xFFFF;
-            *cell = Cell(shared[symbol] | base << 16 | u64::from(nbits) << 8);
+            *cell = Cell(common[symbol] | base << 16 | u64::from(nbits) << 8);
         }
         Some(())
     }

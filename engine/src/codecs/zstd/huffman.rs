@@ -8,6 +8,8 @@
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 4.2.
 
+#![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
+
 use super::bits::Backward;
 use super::fse::{Meanings, Shares, Table};
 

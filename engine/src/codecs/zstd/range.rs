@@ -11,9 +11,14 @@
 //!
 //! Streams of one block without checksum and dictionary are read so, as are all that a chunk with default parameters
 //! has. Others, and whatever looks damaged, are left to the library, which also says what is wrong; so is what would
-//! take longer here: bytes that were copied from copies too often, and many sequences.
+//! take longer here: bytes that were copied from copies too often, and ranges that are made up of many sequences.
+//!
+//! Sequences before the bytes wanted must be read, for their lengths say where the next one stands. What makes that
+//! fast: no output, one load of bits for each, offsets used last resolved only where one is asked for.
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 3.
+
+#![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
 
 use super::bits::{Backward, low};
 use super::fse::{Cell, Meanings, Shares, Table};
@@ -26,13 +31,11 @@ const MOST_BLOCK: usize = 128 * 1024;
 /// One step from a byte to where it was copied from takes about as long as reading so many sequences.
 const SEQUENCES_PER_STEP: usize = 2;
 const LEAST_STEPS: usize = 64;
-/// Of ranges longer than this, and than one of so many parts of the stream, bytes come from too many places: the library
-/// reads them faster, with all that it does besides, if there are more sequences than a few; of
-/// streams with literals in a code than very few, because these are then wanted everywhere.
+/// To find an offset used last takes looks at so many sequences at most, on an average of steps.
+const LOOKS_PER_STEP: usize = 16;
+/// A range of at most so many bytes, or one of so many parts of its stream, is worth reading any number of sequences for.
 const SHORT: usize = 16;
-const SHORT_PART: usize = 256;
-const FEW_SEQUENCES: usize = 512;
-const FEW_WITH_CODE: usize = 64;
+const SHORT_PART: usize = 512;
 /// The largest code of an offset.
 const MOST_OFFSET_CODE: u8 = 31;
 
@@ -138,11 +141,13 @@ impl Sequence {
     }
 }
 
-/// The offset of the last of these sequences. Most are never asked for theirs, so nobody keeps those used last.
-fn offset_of(sequences: &[Sequence]) -> Option<usize> {
+/// The offset of the last of these sequences. Most are never asked for theirs, so nobody keeps those used last. None if it
+/// is further back than the `looks` that may be taken, of which this takes some.
+fn offset_of(sequences: &[Sequence], looks: &mut usize) -> Option<usize> {
     // Looked for is what stood at `place` of those used last; less so much.
     let (mut place, mut less) = (0, 0);
     for sequence in sequences.iter().rev() {
+        *looks = looks.checked_sub(1)?;
         place = match (sequence.again(), place) {
             (None, 0) => return (sequence.far as usize - 3).checked_sub(less),
             (Some(3), 0) => {
@@ -191,8 +196,7 @@ impl<'a> Reader<'a> {
         // All is cut out of one word, so that little waits for what is cut out before it.
         self.bits.skip(extra + next)?;
         let states = self.bits.from(self.bits.left);
-        let extras =
-            if extra + next > Backward::MOST { self.bits.wide(next, extra)? } else { states >> (next % 64) };
+        let extras = if extra + next > Backward::MOST { self.bits.wide(next, extra)? } else { states >> (next % 64) };
         let nliterals = l.value() + low(extras, l.extra());
         let ncopied = m.value() + low(extras >> (l.extra() % 64), m.extra());
         let far = o.value() + low(extras >> ((l.extra() + m.extra()) % 64), o.extra());
@@ -202,7 +206,8 @@ impl<'a> Reader<'a> {
             self.length = l.base() + low(states >> ((o.nbits() + m.nbits()) % 64), l.nbits());
         }
         let copied = self.start + nliterals;
-        *slot = Sequence { start: half(self.start), copied: half(copied), far: half(far), literals: half(self.literals) };
+        *slot =
+            Sequence { start: half(self.start), copied: half(copied), far: half(far), literals: half(self.literals) };
         self.start = copied + ncopied;
         self.literals += nliterals;
         Some(())
@@ -340,11 +345,9 @@ impl Ranges {
     #[inline(always)]
     fn read_coded(&mut self, content: &[u8], full: usize, from: usize, dst: &mut [u8]) -> Option<()> {
         let (section, count, rest) = literals_of(content)?;
-        let most = match section {
-            _ if dst.len() <= SHORT.max(full / SHORT_PART) => usize::MAX,
-            Section::Coded(..) => FEW_WITH_CODE,
-            _ => FEW_SEQUENCES,
-        };
+        let short = dst.len() <= SHORT.max(full / SHORT_PART);
+        // A longer range is worth it where sequences are longer still: bytes from more places are read faster by the library.
+        let most = if short { usize::MAX } else { full / (2 * dst.len()) };
         self.read_sequences(rest, most, count, full, from + dst.len())?;
         if let Section::Coded(coded, four) = section {
             self.literals.open(coded, count, four)?;
@@ -398,6 +401,7 @@ impl Ranges {
         let Self { literals, sequences, nsequences, sought, .. } = self;
         let sequences = &sequences[..*nsequences];
         let mut steps = LEAST_STEPS + sequences.len() / SEQUENCES_PER_STEP;
+        let mut looks = steps * LOOKS_PER_STEP;
         sought.clear();
         sought.push((from, 0, dst.len()));
         while let Some((mut at, mut to, mut length)) = sought.pop() {
@@ -418,7 +422,7 @@ impl Ranges {
                     (at, to, length) = (at + step, to + step, length - step);
                     continue;
                 }
-                let offset = offset_of(&sequences[..next])?;
+                let offset = offset_of(&sequences[..next], &mut looks)?;
                 if offset == 0 || offset > copied {
                     return None;
                 }
@@ -632,7 +636,7 @@ mod tests {
                     _ => [far - 3, first, second],
                 };
                 sequences.push(Sequence { start: 0, copied: literals, far, literals: 0 });
-                let found = offset_of(&sequences);
+                let found = offset_of(&sequences, &mut 20);
                 if recent.iter().all(|&offset| (1..2000).contains(&offset)) {
                     assert_eq!(found, Some(recent[0] as usize), "{sequences:?}");
                 } else {
