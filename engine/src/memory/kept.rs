@@ -162,10 +162,10 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let Some(mapping) = self.mapping.take() else { return };
+        mapping.lend();
         if let Ok(mut kept) = KEPT.try_lock()
             && mapping.length <= kept.limit
         {
-            mapping.lend();
             kept.nbytes += mapping.length;
             kept.free.push_back(mapping);
             let surplus = kept.nbytes.saturating_sub(kept.limit);
