@@ -186,17 +186,85 @@ def write(data: NDArray[Any], folder: Path, effort: Effort) -> Figure:
         for package in PACKAGES if number % 2 else PACKAGES[::-1]:
             path = folder / f"written-{package.__name__}.b2nd"
             remove(path)
-            took[package] = once(partial(stored, package, data, path))
+            took[package] = once(partial(stored, data, package, path))
             remove(path)
         pairs.append((took[superchunk], took[blosc2]))
     return figure(pairs[1:])
 
 
-def stored(package: Any, data: NDArray[Any], path: Path) -> None:  # noqa: ANN401 - either package
+def stored(data: NDArray[Any], package: Any, path: Path) -> None:  # noqa: ANN401 - either package
     """Write an array to a file; theirs is closed when the last reference goes."""
-    array = package.asarray(data, urlpath=str(path))
-    if package is superchunk:
-        array.schunk.close()
+    close(package.asarray(data, urlpath=str(path)))
+
+
+def small(folder: Path, effort: Effort) -> Iterator[Row]:
+    """Measure making and growing what is small: what it costs beside the compression."""
+    arrays = {"1000 i4": np.arange(1000, dtype="i4"), "64x64 f8": smooth((64, 64))}
+    calls: dict[tuple[str, str], Callable[[Any, Path], Any]] = {}
+    for name, data in arrays.items():
+        calls["asarray in memory", name] = partial(in_memory, data)
+        calls["asarray to a new file", name] = partial(stored, data)
+        calls["append to a new frame", name] = partial(appended, data)
+    calls["zeros in memory", "100x100"] = lambda package, _: package.zeros((100, 100))
+    calls["zeros in a new file", "100x100"] = lambda package, path: close(package.zeros((100, 100), urlpath=str(path)))
+    for (what, name), call in calls.items():
+        yield time_row(what, name, in_new_files(call, folder, effort), "us", MICRO)
+    for high in (1, 16):
+        for where, path in (("in memory", None), ("in a file", folder)):
+            took = rounds(growing(superchunk, high, path), growing(blosc2, high, path), effort)
+            yield time_row(f"a row of 1000 float64 more {where}, chunks of {high}", "smooth", took, "us", MICRO / ROWS)
+
+
+SMALL, ROWS = 20, 20
+"""Files that are made, and rows that are added, in a round."""
+
+
+def in_new_files(call: Callable[[Any, Path], Any], folder: Path, effort: Effort) -> Figure:
+    """Measure a call that may make a file; removing it is not counted."""
+    pairs = []
+    for number in range(effort.rounds * 10 + 1):
+        took = dict.fromkeys(PACKAGES, 0.0)
+        for package in PACKAGES if number % 2 else PACKAGES[::-1]:
+            for _ in range(SMALL):
+                path = folder / f"small-{package.__name__}.b2nd"
+                took[package] += once(partial(call, package, path)) / SMALL
+                remove(path)
+        pairs.append((took[superchunk], took[blosc2]))
+    return figure(pairs[1:])
+
+
+def close(array: Any) -> None:  # noqa: ANN401 - either package
+    """Close an array or a frame; theirs is closed when the last reference goes."""
+    schunk = getattr(array, "schunk", array)
+    if hasattr(schunk, "close"):
+        schunk.close()
+
+
+def in_memory(data: NDArray[Any], package: Any, _: Path) -> None:  # noqa: ANN401 - either package
+    """Make an array in memory."""
+    package.asarray(data)
+
+
+def appended(data: NDArray[Any], package: Any, path: Path) -> None:  # noqa: ANN401 - either package
+    """Make a frame, and append the data to it."""
+    frame = package.SChunk(chunksize=data.nbytes, urlpath=str(path), cparams={"typesize": data.itemsize})
+    frame.append_data(data)
+    close(frame)
+
+
+def growing(package: Any, high: int, folder: Path | None) -> Callable[[], None]:  # noqa: ANN401 - either package
+    """Return what adds rows to an array with chunks of so many, row by row."""
+    rows = smooth((64, 1000))
+    place = {} if folder is None else {"urlpath": str(folder / f"grown-{package.__name__}-{high}.b2nd")}
+    array = package.asarray(rows[:1], chunks=(high, 1000), **place)
+
+    def grow() -> None:
+        for _ in range(ROWS):
+            nrows = array.shape[0]
+            array.resize((nrows + 1, 1000))
+            array[nrows] = rows[nrows % len(rows)]
+
+    return grow
 
 
 # Processes of their own.
@@ -279,6 +347,7 @@ def table(folder: Path, *, quick: bool, only: str) -> Iterator[Row]:
         "columns": lambda: columns(folder, wide, effort),
         "planes": lambda: planes(folder, 30 if quick else 100, effort),
         "whole": lambda: whole(folder, square, effort),
+        "small": lambda: small(folder, effort),
         "memory": lambda: memory(folder, 128 if quick else 4096),
     }
     for name, group in groups.items():
@@ -289,7 +358,7 @@ def table(folder: Path, *, quick: bool, only: str) -> Iterator[Row]:
 def main() -> None:
     """Measure all rows, or do one job."""
     options = record_parser(__doc__)
-    options.add_argument("--only", default="", help="items, columns, planes, whole or memory")
+    options.add_argument("--only", default="", help="items, columns, planes, whole, small or memory")
     options.add_argument("--scratch", help="directory for the files; a temporary one by default")
     for hidden in ("job", "package", "folder"):
         options.add_argument(f"--{hidden}", help=argparse.SUPPRESS)

@@ -31,6 +31,7 @@ def array_over(
     blocks: tuple[int, ...],
     layer: str = "b2nd",
     cparams: dict[str, Any] | None = None,
+    more: dict[str, bytes] | None = None,
     **place: Any,  # noqa: ANN401  (those of Storage)
 ) -> NDArray:
     """Return an array of zeros over a super-chunk made by hand, filled by assignment."""
@@ -42,7 +43,7 @@ def array_over(
         superchunk.Storage(**place),
         settings_of(params, 1),
         layout.chunk_items * itemsize,
-        {layer: layout.to_bytes()},
+        {**(more or {}), layer: layout.to_bytes()},
         publish=True,
     )
     schunk = SChunk.__new__(SChunk)

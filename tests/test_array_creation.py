@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 import superchunk
 from superchunk import SpecialValue
+from superchunk.storage.changes import MutableChunkTable
+from superchunk.storage.contiguous import ContiguousState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -150,6 +152,19 @@ def test_metalayer_of_the_page(tmp_path: Path) -> None:
         "92 D2 00000003 D2 00000004 00 DB 00000003 3C6934"
     )
     assert bytes.fromhex(layer) in (tmp_path / "a").read_bytes()
+
+
+@pytest.mark.parametrize("seal", [True, False])
+def test_a_value_in_many_chunks_is_stored_as_if_one_by_one(
+    *, seal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make: dict[str, Any] = {"shape": 30_001, "fill_value": 7, "chunks": 2, "blocks": 1, "seal": seal}
+    with superchunk.full(**make, urlpath=tmp_path / "a") as a:
+        assert a[::1000].tolist() == [7] * 31
+    monkeypatch.setattr(ContiguousState, "put_repeated", MutableChunkTable.put_repeated)
+    superchunk.full(**make, urlpath=tmp_path / "b").close()
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert superchunk.verify(tmp_path / "a").status == ("sound" if seal else "not sealed")
 
 
 @pytest.mark.parametrize("path", [None, "a.b2nd"])
@@ -613,6 +628,65 @@ def test_concat_and_stack_are_those_of_numpy(axis: int, tmp_path: Path) -> None:
     check_layout(
         superchunk.concat([x, shorter, x[:0] if axis == 0 else x[:, :0]], axis), np.concatenate([x, shorter], axis)
     )
+
+
+@st.composite
+def permutations(draw: st.DrawFn) -> tuple[NumpyArray[Any], dict[str, Any], list[int] | None]:
+    """Draw items, how their array is cut, and an order of its dimensions."""
+    shape = tuple(draw(st.lists(st.integers(0, 7), max_size=5)))
+    cut = {} if draw(st.booleans()) else {"chunks": [draw(st.integers(1, 4)) for _ in shape]}
+    order = draw(st.none() | st.permutations(range(len(shape))))
+    if order is not None:
+        order = [axis - draw(st.sampled_from([0, len(shape)])) for axis in order]
+    dtype: Any = draw(st.sampled_from(DTYPES))
+    return random_items(shape, dtype), cut, order
+
+
+@given(drawn=permutations(), of_an_array=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_permute_dims_is_that_of_numpy(
+    drawn: tuple[NumpyArray[Any], dict[str, Any], list[int] | None],
+    *,
+    of_an_array: bool,
+) -> None:
+    items, cut, order = drawn
+    a = superchunk.asarray(items, **cut)
+    plain = items.view(f"V{items.itemsize}")  # with the bytes between fields
+    expected = plain.transpose(order)
+    for function in (superchunk.permute_dims, superchunk.transpose):
+        b = function(a if of_an_array else items, order)
+        assert (b.shape, b.dtype, b[...].tobytes()) == (expected.shape, items.dtype, expected.tobytes())
+        if items.size:
+            check_layout(b, expected)
+        if of_an_array:
+            assert b.chunks == tuple(a.chunks[axis] for axis in order or range(a.ndim)[::-1])
+    if items.ndim > 1:
+        c = superchunk.matrix_transpose(a if of_an_array else items)
+        assert c[...].tobytes() == np.matrix_transpose(plain).tobytes()
+
+
+def test_permuted_copies_keep_parameters_and_take_keywords(tmp_path: Path) -> None:
+    items = random_items((30, 40, 5), "f4")
+    a = superchunk.asarray(items, chunks=(20, 30, 5), cparams={"codec": superchunk.Codec.LZ4, "clevel": 9})
+    b = superchunk.permute_dims(a, (2, 0, 1), urlpath=tmp_path / "b", chunks=(5, 7, 11), blocks=(2, 3, 4))
+    assert (b.chunks, b.blocks, b.urlpath) == ((5, 7, 11), (2, 3, 4), str(tmp_path / "b"))
+    assert (b.cparams.codec, b.cparams.clevel) == (superchunk.Codec.LZ4, 9)
+    check_layout(b, items.transpose(2, 0, 1))
+    their = blosc2.permute_dims(blosc2.asarray(items), (2, 0, 1))
+    assert their[:].tobytes() == blosc2.open(str(tmp_path / "b"), mode="r")[:].tobytes()
+    assert superchunk.permute_dims(a, blocks=(1, 2, 3)).blocks == (1, 2, 3)
+    assert superchunk.permute_dims(a, cparams={"clevel": 1}).cparams.codec == superchunk.Codec.ZSTD
+    line = superchunk.arange(10)
+    assert superchunk.permute_dims(line) is line
+    assert superchunk.matrix_transpose(line) is line
+    assert superchunk.permute_dims(line, urlpath=tmp_path / "line").urlpath == str(tmp_path / "line")
+    assert superchunk.permute_dims([[1, 2], [3, 4]])[:].tolist() == [[1, 3], [2, 4]]
+
+
+@pytest.mark.parametrize("axes", [(0,), (0, 1, 2), (0, 0), (0, 2), (-3, 0), ()])
+def test_axes_that_are_no_order_are_refused(axes: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"ax[ei]s"):
+        superchunk.permute_dims(superchunk.zeros((2, 3)), axes)
 
 
 def test_joining_refuses_what_does_not_fit() -> None:

@@ -34,6 +34,7 @@ CONSTRUCTORS: dict[str, Callable[..., superchunk.NDArray]] = {
     "array": lambda **k: superchunk.array(ITEMS, **k),
     "astype": lambda **k: superchunk.astype(ITEMS, "f4", **k),
     "copy": lambda **k: superchunk.copy(superchunk.asarray(ITEMS), **k),
+    "permute_dims": lambda **k: superchunk.permute_dims(ITEMS.T, **k),
     "concat": lambda **k: superchunk.concat([ITEMS[:2], ITEMS[2:]], **k),
     "stack": lambda **k: superchunk.stack(list(ITEMS), **k),
     "from_pieces": lambda **k: superchunk.from_pieces(list(ITEMS[:, None]), (5, 7), **k),

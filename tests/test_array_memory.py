@@ -48,6 +48,14 @@ MAKERS = {
         "a = superchunk.from_pieces(((slice(64 * i, 64 * i + 64), np.full((64, 2**13), i)) for i in range(64)),"
         " (2**12, 2**13), 'i8', urlpath=path)"
     ),
+    "permute_dims": (
+        "first = superchunk.asarray(np.load(npy, mmap_mode='r'), urlpath=path + '1')\n"
+        "a = superchunk.permute_dims(first, urlpath=path)"
+    ),
+    "permute_dims to other chunks": (
+        "first = superchunk.asarray(np.load(npy, mmap_mode='r'), urlpath=path + '1')\n"
+        "a = superchunk.permute_dims(first, chunks=(1000, 1000), urlpath=path)"
+    ),
     "concat": (
         "first = superchunk.asarray(np.load(npy, mmap_mode='r')[:2**11], urlpath=path + '1')\n"
         "a = superchunk.concat([first, first], urlpath=path)"

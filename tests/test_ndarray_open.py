@@ -16,6 +16,7 @@ from oracle import blosc2
 import superchunk
 from superchunk import SChunk
 from superchunk.arrays.ndarray import NDArray
+from superchunk.frame.b2nd import ArrayLayout
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +69,20 @@ def test_the_older_layer_is_read(tmp_path: Path) -> None:
     a.close()
     with superchunk.open(tmp_path / "c") as again:
         assert (again[:7] == PLAIN).all()
+
+
+def test_of_both_layers_that_of_today_counts(tmp_path: Path) -> None:
+    older = ArrayLayout((2, 2), (1, 1), (1, 1)).to_bytes()
+    bare_arrays.array_over(PLAIN, (4, 5), (3, 2), more={"caterva": older}, urlpath=tmp_path / "both").close()
+    with superchunk.open(tmp_path / "both", mode="a") as a:
+        assert isinstance(a, superchunk.NDArray)
+        assert set(a.meta) == {"caterva", "b2nd"}
+        assert (a[:] == PLAIN).all()
+        a.resize((9, 10))
+    with superchunk.open(tmp_path / "both") as again:
+        assert again.shape == (9, 10)
+        assert (again[:7] == PLAIN).all()
+        assert again.schunk._handle.opened().meta["caterva"] == older
 
 
 def test_a_layer_that_contradicts_the_chunks_is_refused(path: str) -> None:

@@ -41,6 +41,7 @@ MODULE = {
 ARRAY_MODULE = """
     NDArray NDField ndarray_from_cframe save empty zeros nans uninit full ones empty_like zeros_like ones_like full_like
     arange linspace eye fromiter frombuffer asarray array astype copy take take_along_axis squeeze expand_dims reshape
+    permute_dims matrix_transpose transpose
     concat stack compute_chunks_blocks are_partitions_aligned are_partitions_behaved"""
 SCHUNK = """
     chunksize chunkshape blocksize nchunks nbytes cbytes cratio typesize urlpath contiguous mode mmap_mode locking

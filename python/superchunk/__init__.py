@@ -48,7 +48,15 @@ if TYPE_CHECKING:
         zeros_like,
     )
     from superchunk.arrays.fields import NDField
-    from superchunk.arrays.functions import reshape, save, take, take_along_axis
+    from superchunk.arrays.functions import (
+        matrix_transpose,
+        permute_dims,
+        reshape,
+        save,
+        take,
+        take_along_axis,
+        transpose,
+    )
     from superchunk.arrays.joining import concat, concatenate, stack
     from superchunk.arrays.ndarray import NDArray, OIndex
     from superchunk.arrays.partition_report import (
@@ -165,7 +173,7 @@ _PLACES: Final = {
         empty empty_like frombuffer fromiter full full_like nans ones ones_like uninit zeros zeros_like
     """,
     "arrays.fields": "NDField",
-    "arrays.functions": "reshape save take take_along_axis",
+    "arrays.functions": "matrix_transpose permute_dims reshape save take take_along_axis transpose",
     "arrays.joining": "concat concatenate stack",
     "arrays.ndarray": "NDArray OIndex",
     "arrays.partition_report": """
@@ -307,6 +315,7 @@ __all__ = [
     "load",
     "load_array",
     "load_tensor",
+    "matrix_transpose",
     "nans",
     "ncores",
     "ndarray_from_cframe",
@@ -318,6 +327,7 @@ __all__ = [
     "pack_array",
     "pack_array2",
     "pack_tensor",
+    "permute_dims",
     "postfilter_funcs",
     "prefilter_funcs",
     "print_versions",
@@ -342,6 +352,7 @@ __all__ = [
     "storage_dflts",
     "take",
     "take_along_axis",
+    "transpose",
     "ucodecs_registry",
     "ufilters_registry",
     "uninit",

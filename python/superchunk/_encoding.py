@@ -9,6 +9,7 @@ Source: docs/format/filters.md; docs/format/cframe.md, "Header".
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
@@ -43,9 +44,18 @@ def pipeline(cparams: CParams) -> tuple[bytes, bytes]:
     to do with items of one byte (an item over 255 bytes counts as such, because a
     chunk header cannot name its size) and is left out there.
     """
-    filters, metas = bytearray(NFILTERS), bytearray(NFILTERS)
     bytedelta_idle = cparams.typesize == 1 or cparams.typesize > MAX_HEADER_TYPESIZE
-    for slot, (choice, meta) in enumerate(zip(cparams.filters, cparams.filters_meta, strict=True)):
+    return _pipeline(tuple(cparams.filters), tuple(cparams.filters_meta), bytedelta_idle)
+
+
+@lru_cache(maxsize=64)
+def _pipeline(
+    choices: tuple[Filter | int, ...],
+    numbers: tuple[int, ...],
+    bytedelta_idle: bool,  # noqa: FBT001 - kept by it
+) -> tuple[bytes, bytes]:
+    filters, metas = bytearray(NFILTERS), bytearray(NFILTERS)
+    for slot, (choice, meta) in enumerate(zip(choices, numbers, strict=True)):
         if choice is Filter.BYTEDELTA and bytedelta_idle:
             continue
         filters[slot] = number_of(choice)

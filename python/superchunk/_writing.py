@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._cpu import builtin_codecs
-from superchunk._encoding import as_recorded, encode_params
+from superchunk._encoding import as_recorded, encode_params, pipeline
 from superchunk._plan import chunks_of
 from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, read_shaped, zfp_hooks
 from superchunk._user import check_available, hooks_for
@@ -105,7 +105,7 @@ class Encoder:
 
     def params_of(self, cparams: CParams) -> _engine.EncodeParams:
         """Return other parameters as the engine takes them, for chunks of the same container."""
-        codec, filters = number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters)
+        codec, filters = number_of(cparams.codec), pipeline(cparams)[0]
         hooks = self.hooks if check_available(codec, filters, cparams.nthreads) else None
         layout = self._layout() if is_shaped(codec, filters) else None
         if layout is not None and codec in ZFP_IDS:

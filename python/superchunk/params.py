@@ -597,7 +597,15 @@ def as_cparams(value: CParams | Mapping[str, Any] | None, typesize: int) -> CPar
     if value is not None and not isinstance(value, Mapping):
         msg = f"cparams: expected a CParams, a dict of its fields or None, got {type(value).__name__}"
         raise TypeError(msg)
-    return from_fields(CParams, {"typesize": typesize, **(value or {})})
+    if not value:
+        return copied(_default_cparams(typesize, _default_nthreads))
+    return from_fields(CParams, {"typesize": typesize, **value})
+
+
+@lru_cache(maxsize=16)
+def _default_cparams(typesize: int, nthreads: int) -> CParams:
+    """Return the parameters of those who name none, kept."""
+    return CParams(typesize=typesize, nthreads=nthreads)
 
 
 def as_dparams(value: DParams | Mapping[str, Any] | None) -> DParams:

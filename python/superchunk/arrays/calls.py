@@ -157,7 +157,7 @@ class ArrayCalls(SharedArray, Managed):
     def _permuted(self, axes: Sequence[int]) -> NDArray:
         from superchunk.arrays.reshaping import permuted  # noqa: PLC0415  (makes arrays of this class)
 
-        return permuted(self, axes)  # type: ignore[arg-type]
+        return permuted(self, axes, {})
 
     # Copies.
 

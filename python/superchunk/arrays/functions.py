@@ -1,4 +1,4 @@
-"""Functions on arrays beside the class: `take`, `take_along_axis`, `reshape`, `save`.
+"""Functions on arrays beside the class: `take`, `take_along_axis`, `reshape`, `permute_dims` and its like, `save`.
 
 Source: the names that users of python-blosc2 know, see docs/differences.md.
 """
@@ -6,25 +6,28 @@ Source: the names that users of python-blosc2 know, see docs/differences.md.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from superchunk.arrays.selection import Points, out_of_bounds, select
 from superchunk.arrays.views import checked_axes
+from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
+    from typing import Unpack
 
     from numpy.typing import ArrayLike
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk.arrays.making import ArrayKeywords
     from superchunk.arrays.ndarray import NDArray
     from superchunk.arrays.selection import Cross
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["reshape", "save", "take", "take_along_axis"]
+__all__ = ["matrix_transpose", "permute_dims", "reshape", "save", "take", "take_along_axis", "transpose"]
 
 
 def take(x: NDArray, indices: ArrayLike, axis: int | None = None) -> NDArray:
@@ -137,6 +140,69 @@ def reshape(
 ) -> NDArray:
     """Return a one-dimensional array's items as a new array of another shape; see `NDArray.reshape`."""
     return src.reshape(shape, c_order, **kwargs)
+
+
+def permute_dims(
+    arr: object,
+    axes: Sequence[SupportsIndex] | None = None,
+    **kwargs: Unpack[ArrayKeywords],
+) -> NDArray:
+    """Return an array's items with its dimensions in another order, as `numpy.permute_dims` has them.
+
+    It is a copy, made chunk by chunk, so that memory stays bounded; of fewer than two dimensions the array itself
+    if it is an NDArray and nothing else is asked for.
+
+    Parameters
+    ----------
+    arr
+        What `asarray` takes.
+    axes
+        For each dimension of the result which one of `arr` it is; None: all in reverse order.
+    **kwargs
+        As for `zeros`; chunks, blocks, cparams and dparams are those of an NDArray if not given, turned with it.
+
+    Raises
+    ------
+    ArgumentError
+        `axes` does not name each dimension once; a ValueError.
+    ValueError, StorageError
+        As `zeros`.
+
+    Examples
+    --------
+    >>> import numpy as np, superchunk
+    >>> a = superchunk.asarray(np.arange(24).reshape(2, 3, 4))
+    >>> b = permute_dims(a, (1, 2, 0))
+    >>> b.shape, int(b[2, 3, 1]) == int(a[1, 2, 3])
+    ((3, 4, 2), True)
+
+    """
+    given = arr if hasattr(arr, "ndim") else np.asarray(arr)
+    ndim = given.ndim
+    order = list(range(ndim))[::-1] if axes is None else checked_axes(axes, ndim)
+    if len(order) != ndim:
+        msg = f"axes: expected each of {ndim} dimensions once, got {axes}"
+        raise ArgumentError(msg)
+    if ndim < 2:  # noqa: PLR2004  (nothing to turn)
+        from superchunk.arrays.converting import asarray  # noqa: PLC0415  (a constructor, which may build on this)
+
+        return asarray(given, **kwargs)
+    from superchunk.arrays.reshaping import permuted  # noqa: PLC0415  (likewise)
+
+    return permuted(given, order, kwargs)
+
+
+def matrix_transpose(arr: object, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+    """Return an array's items with the last two dimensions in reverse order; see `permute_dims`."""
+    given = arr if hasattr(arr, "ndim") else np.asarray(arr)
+    axes = list(range(given.ndim))
+    axes[-2:] = axes[-2:][::-1]
+    return permute_dims(given, axes, **kwargs)
+
+
+def transpose(x: object, axes: Sequence[SupportsIndex] | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
+    """Return `permute_dims` by the name that NumPy has for it."""
+    return permute_dims(x, axes, **kwargs)
 
 
 def save(

@@ -17,11 +17,12 @@ import operator
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from superchunk._encoding import settings_of
+from superchunk._encoding import pipeline, settings_of
 from superchunk._opening import check_storage, create_handle, exists, mode_of, pack_layers, publishing
 from superchunk._user import check_available
 from superchunk._writing import with_typesize
@@ -33,11 +34,13 @@ from superchunk.frame.index import MAX_CHUNKS
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.params import (
     MAX_DIM,
+    NFILTERS,
     CParams,
     Storage,
     StorageDict,
     as_cparams,
     as_dparams,
+    default_nthreads,
     from_fields,
     number_of,
 )
@@ -139,17 +142,22 @@ def plan_array(
         kind, inner = kind.subdtype
         wanted = as_shape((*wanted, *inner))
     text = dtype_text(kind)
-    compress = _cparams_of(keywords.get("cparams"), kind)
-    chunks, blocks = choose_partition(wanted, kind.itemsize, keywords.get("chunks"), keywords.get("blocks"))
-    layout = ArrayLayout(wanted, chunks, blocks, text)
-    if layout.nchunks > MAX_CHUNKS:
-        msg = f"chunks: expected at most {MAX_CHUNKS} chunks, got {layout.nchunks} of {chunks}; choose larger ones"
-        raise ArgumentError(msg)
-    compress = with_typesize(compress, kind.itemsize, layout.block_items * kind.itemsize)
+    given = keywords.get("cparams")
+    asked = None if given is None else _cparams_of(given, kind)
+    chunks, blocks = keywords.get("chunks"), keywords.get("blocks")
+    if chunks is None and blocks is None:
+        layout = _chosen_layout(wanted, kind.itemsize, text)
+    else:
+        layout = _layout_of(wanted, kind.itemsize, text, chunks, blocks)
+    block_nbytes = layout.block_items * kind.itemsize
+    if asked is None:
+        compress = _default_cparams(kind.itemsize, block_nbytes, kind.kind == "U", default_nthreads())
+    else:
+        compress = with_typesize(asked, kind.itemsize, block_nbytes)
     decompress = as_dparams(keywords.get("dparams"))
     check_available(
         number_of(compress.codec),
-        bytes(number_of(choice) for choice in compress.filters),
+        pipeline(compress)[0],
         max(compress.nthreads, decompress.nthreads),
     )
     return Blueprint(
@@ -160,6 +168,33 @@ def plan_array(
         storage=place,
         layers=_layers_of(layout, place, layers),
     )
+
+
+def _layout_of(
+    shape: tuple[int, ...], itemsize: int, text: str, chunks: Lengths | None, blocks: Lengths | None
+) -> ArrayLayout:
+    """Return the layout of an array, with chunks and blocks chosen where they are not given."""
+    chosen = choose_partition(shape, itemsize, chunks, blocks)
+    layout = ArrayLayout(shape, *chosen, text)
+    if layout.nchunks > MAX_CHUNKS:
+        msg = f"chunks: expected at most {MAX_CHUNKS} chunks, got {layout.nchunks} of {chosen[0]}; choose larger ones"
+        raise ArgumentError(msg)
+    return layout
+
+
+@lru_cache(maxsize=64)
+def _chosen_layout(shape: tuple[int, ...], itemsize: int, text: str) -> ArrayLayout:
+    """Return the layout of an array that is cut as we choose, kept for the next of its kind."""
+    return _layout_of(shape, itemsize, text, None, None)
+
+
+@lru_cache(maxsize=64)
+def _default_cparams(itemsize: int, blocksize: int, is_text: bool, nthreads: int) -> CParams:  # noqa: FBT001 - kept by it
+    """Return how items are compressed if nobody says how; nobody may change the lists in it."""
+    if is_text:
+        metas = [*[0] * (NFILTERS - 1), _UNICODE_ITEMSIZE]
+        return CParams(typesize=itemsize, blocksize=blocksize, nthreads=nthreads, filters_meta=metas)
+    return CParams(typesize=itemsize, blocksize=blocksize, nthreads=nthreads)
 
 
 def as_shape(shape: object) -> tuple[int, ...]:
@@ -211,6 +246,7 @@ def begin_array(blueprint: Blueprint) -> Iterator[SChunk]:
         layout.chunk_items * blueprint.dtype.itemsize,
         blueprint.layers,
         publish=False,
+        there=None if mode_of(blueprint.storage) == "w" else False,  # else the plan would have failed
     )
     schunk = SChunk.__new__(SChunk)
     schunk._attach(handle, cparams, blueprint.dparams)
@@ -266,14 +302,12 @@ def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return kind
 
 
-def _cparams_of(given: CParams | CParamsDict | None, dtype: np.dtype[Any]) -> CParams:
+def _cparams_of(given: CParams | CParamsDict, dtype: np.dtype[Any]) -> CParams:
     """Return how to compress items of `dtype`."""
     for name in ("chunks", "blocks"):
-        if given is not None and not isinstance(given, CParams) and name in given:
+        if not isinstance(given, CParams) and name in given:
             msg = f"cparams: {name} is a keyword of the constructor, not a field of CParams"
             raise ValueError(msg)
-    if given is None and dtype.kind == "U":
-        return CParams(typesize=dtype.itemsize, filters_meta=[0, 0, 0, 0, 0, _UNICODE_ITEMSIZE])
     return as_cparams(given, dtype.itemsize)
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.filling import build_array
 from superchunk.arrays.making import as_shape, plan_array
 from superchunk.arrays.selection import expanded, select
+from superchunk.arrays.sources import source_of
 from superchunk.arrays.steady import held_still
 from superchunk.exceptions import ArgumentError
 
@@ -135,14 +137,23 @@ def _rows_of(array: NDArray, shape: tuple[int, ...]) -> Callable[[Box], NumpyArr
     return produce
 
 
-def permuted(array: NDArray, axes: Sequence[int]) -> NDArray:
-    """Return a copy in memory with the dimensions in another order, `axes` of those that there are."""
+def permuted(array: object, axes: Sequence[int], keywords: Mapping[str, Any]) -> NDArray:
+    """Return a copy with the dimensions in another order, `axes` of those that there are; see `permute_dims`.
+
+    Chunks and blocks of an `NDArray` turn with it, if nothing else is asked for: each is then decoded once.
+    """
 
     def placed(lengths: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(lengths[axis] for axis in axes)
 
-    keywords = {"chunks": placed(array.chunks), "blocks": placed(array.blocks), "cparams": array.cparams}
-    places = np.argsort(axes)
+    given = {name: value for name, value in keywords.items() if value is not None}
+    if isinstance(array, ArrayBase):
+        if not given.keys() & {"chunks", "blocks"}:
+            given.update(chunks=placed(array.chunks), blocks=placed(array.blocks))
+        given.setdefault("cparams", array.cparams)
+        given.setdefault("dparams", array.dparams)
+    places = [axes.index(at) for at in range(len(axes))]
     with held_still((array,)):
-        blueprint = plan_array(placed(array.shape), array.dtype, keywords)
-        return build_array(blueprint, lambda box: array[tuple(box[at] for at in places)].transpose(axes))
+        source = source_of(array)
+        blueprint = plan_array(placed(source.shape), source.dtype, given)
+        return build_array(blueprint, lambda box: source.read(tuple(box[at] for at in places)).transpose(axes))

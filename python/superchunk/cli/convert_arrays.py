@@ -155,7 +155,9 @@ def _move(name: str, source: Source, target: Target) -> None:
             read = written is None or number in written
             values = source.read(box) if read else np.broadcast_to(fill, box_shape(box))
             target.write(box, values)
-            advance(values.nbytes)
+            nbytes = values.nbytes
+            del values  # before the next box is read
+            advance(nbytes)
 
 
 def _carry(source: Source, target: Target) -> dict[str, str]:
@@ -193,7 +195,9 @@ def _compare(job: Job, source: Source, aside: Path, nbytes: int) -> None:
             expected, found = np.ascontiguousarray(source.read(box)), np.ascontiguousarray(made.read(box))
             if expected.tobytes() != found.tobytes():
                 raise Failure(f"{job.target.name}: the items of box {box} differ; the new array is removed")
-            advance(expected.nbytes)
+            nbytes = expected.nbytes
+            del expected, found
+            advance(nbytes)
 
 
 @contextlib.contextmanager

@@ -78,6 +78,10 @@ class MutableChunkTable(ChunkTable):
         """Store `chunks` and return their entries."""
         raise SuperchunkError(f"no place for {len(chunks)} chunks")
 
+    def put_repeated(self, chunk: bytes, count: int) -> Sequence[int]:
+        """Store a chunk `count` times and return the entries."""
+        return self.put([chunk] * count)
+
     def begin(self) -> Mark:
         """Return what `undo` needs to come back to this state."""
         return (
@@ -442,9 +446,9 @@ class MutableChunkTable(ChunkTable):
         self._live = (0, 0)
         total = 0
         for start in range(0, nchunks - 1, _SLAB):
-            slab = [full] * (min(start + _SLAB, nchunks - 1) - start)
-            self.index.insert(start, self.put(slab))
-            total += len(full) * len(slab)
+            count = min(start + _SLAB, nchunks - 1) - start
+            self.index.insert(start, self.put_repeated(full, count))
+            total += len(full) * count
         self.index.insert(nchunks - 1, self.put([final]))
         self._live = (total + len(final), 0)
 

@@ -18,6 +18,7 @@ import threading
 import warnings
 from abc import abstractmethod
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from superchunk import _engine
@@ -59,9 +60,21 @@ def empty_frame(
     sparse: bool = False,
 ) -> bytes:
     """Return a whole frame without chunks."""
-    block = write_metalayers(meta)
+    return _empty_frame(settings, chunksize, tuple(meta.items()), vlblocks, seal, sparse)
+
+
+@lru_cache(maxsize=16)
+def _empty_frame(
+    settings: FrameSettings,
+    chunksize: int,
+    meta: tuple[tuple[str, bytes], ...],
+    vlblocks: bool,  # noqa: FBT001 - kept by it
+    seal: bool,  # noqa: FBT001
+    sparse: bool,  # noqa: FBT001
+) -> bytes:
+    block = write_metalayers(dict(meta))
     header_len = FIXED_LEN + len(block)
-    trailer = Trailer(fingerprint_type=FINGERPRINT_TYPE if seal else 0).to_bytes()
+    trailer = _bare_trailer(seal)
     header = FrameHeader(
         header_len=header_len,
         frame_len=header_len + len(trailer) + (record_len(header_len) if seal else 0),
@@ -79,6 +92,12 @@ def empty_frame(
         return raw + trailer
     mask = header_mask(header_len, read_metalayers(raw))
     return raw + _engine.proven_trailer(trailer, (raw, 0, 0, False), mask, None)
+
+
+@lru_cache(maxsize=2)
+def _bare_trailer(sealing: bool) -> bytes:  # noqa: FBT001 - kept by it
+    """Return the trailer of a frame without vlmetalayers, without record and fingerprint."""
+    return Trailer(fingerprint_type=FINGERPRINT_TYPE if sealing else 0).to_bytes()
 
 
 class CommittedFrame(MutableChunkTable):
@@ -465,6 +484,8 @@ class CommittedFrame(MutableChunkTable):
 
     def _plain_trailer(self) -> bytes:
         """Return the trailer without record and fingerprint, kept while it is the same."""
+        if not self.vlmeta:
+            return _bare_trailer(self.sealing)
         held, sealing, raw = self._last_trailer
         if held is not self.vlmeta or sealing != self.sealing:
             raw = Trailer(vlmeta=self.vlmeta, fingerprint_type=FINGERPRINT_TYPE if self.sealing else 0).to_bytes()

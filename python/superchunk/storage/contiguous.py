@@ -40,7 +40,7 @@ from superchunk.storage.copying import copy_chunks
 from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
 from superchunk.storage.folder import is_folder, open_folder, take_name
 from superchunk.storage.followed import FollowedFile
-from superchunk.storage.loading import PROBE_LEN
+from superchunk.storage.loading import PROBE_LEN, parse_bytes
 from superchunk.storage.locks import WriterLock, leads_to
 from superchunk.storage.recovery import newest_intact
 from superchunk.storage.seals import renew_seals
@@ -112,15 +112,17 @@ class ContiguousState(FollowedFile):
         """
         raw = empty_frame(settings, chunksize, meta, vlblocks=vlblocks, seal=seal)
         final = os.path.realpath(path)
-        refuse_if_written(final, path)
+        there = os.path.lexists(final)
+        if there:
+            refuse_if_written(final, path)
         file = FileBytes.create(aside_of(final), told_as=path)
         try:
             file.pwrite(raw, 0)
-            state = cls.load(file, 0)
+            state = cls(file, 0, parse_bytes(raw), len(raw))
             state.path, state.unpublished = os.path.abspath(path), final  # noqa: PTH100 - a str all the way
             state.sync_level, state.sealing = sync, seal
-            state.fresh = not os.path.lexists(final)
-            state._writer.acquire(file.write_fd, path)  # noqa: SLF001 - its own
+            state.fresh = not there
+            state._writer.acquire(file.write_fd, path)
         except BaseException:
             file.close()
             remove_file(file.path)
@@ -206,8 +208,6 @@ class ContiguousState(FollowedFile):
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         """Write `chunks` behind the frame's end."""
         at = self._end
-        if self._stray:
-            self._trim(at)
         header_len = len(self._raw_header)
         entries = []
         parts: list[bytes] = []
@@ -218,15 +218,28 @@ class ContiguousState(FollowedFile):
             if self.sealing:
                 parts.append(_engine.seal(chunk))
                 at += SEAL_LEN
+        self._write_behind(parts, at)
+        return entries
+
+    def put_repeated(self, chunk: bytes, count: int) -> Sequence[int]:
+        """Write a chunk many times, behind the frame's end."""
+        piece = chunk + _engine.seal(chunk) if self.sealing else chunk
+        first = self._end - len(self._raw_header)
+        self._write_behind([piece * count], self._end + len(piece) * count)
+        return range(first, first + len(piece) * count, len(piece))
+
+    def _write_behind(self, parts: Sequence[bytes], end: int) -> None:
+        """Write chunks and seals behind the frame's end, which is at byte `end` then."""
+        if self._stray:
+            self._trim(self._end)
         self._stray = True  # until it is known that all was written
         self.file.pwrite(parts, self.start + self._end)
         self._stray = False
-        self._written += at - self._end
+        self._written += end - self._end
         if not self.sealing:
-            self._sealed_from = at
-        self._end = at
-        self._room = at - header_len
-        return entries
+            self._sealed_from = end
+        self._end = end
+        self._room = end - len(self._raw_header)
 
     # Committing.
 
@@ -446,10 +459,11 @@ class ContiguousState(FollowedFile):
 
     def _publish(self, name: str) -> None:
         """Give the file its name, in place of what had it."""
-        refuse_if_written(name, self.path)
-        if os.path.lexists(name) and self.sync_level != "never":
-            self.file.sync()
-            self.fresh = False
+        if os.path.lexists(name):
+            refuse_if_written(name, self.path)
+            if self.sync_level != "never":
+                self.file.sync()
+                self.fresh = False
         if take_name(self.file.path, name):
             remove_strays(name)
         self.file.path = name

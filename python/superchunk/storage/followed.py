@@ -128,6 +128,8 @@ class FollowedFile(CommittedFrame):
 
     def refresh(self, *, force: bool = False) -> bool:
         """Follow another process's commit or compaction; return whether there was one."""
+        if self.unpublished is not None:
+            return False  # nobody else knows of it
         try:
             if not force and not self._watch.changed():
                 return False
@@ -136,8 +138,6 @@ class FollowedFile(CommittedFrame):
         if self._still and not force:  # somebody, who may hold the lock for long, reads this state
             return False
         with self.lock:
-            if self.unpublished is not None:
-                return False
             probe = self._watch.probe
             if not force and self.file.pread(len(probe), self.start) == probe and not self._has_heir():
                 return False  # another thread was first; or the file was removed, and nothing has its name

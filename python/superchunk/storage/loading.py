@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
 
-__all__ = ["FIRST_READ", "PROBE_LEN", "Loaded", "check_fingerprint", "parse_frame", "settings_of"]
+__all__ = ["FIRST_READ", "PROBE_LEN", "Loaded", "check_fingerprint", "parse_bytes", "parse_frame", "settings_of"]
 
 PROBE_LEN = 1024
 """Most bytes that are read again to see whether a frame has changed."""
@@ -165,6 +165,18 @@ def parse_frame(
     room -= length
     source = read(room, index_pos) if room <= _KEEP_INDEX else index_at(index_pos, room)
     return _put_together(header, raw_header, source, raw_trailer, length)
+
+
+def parse_bytes(raw: bytes) -> Loaded:
+    """Return what the frame `raw`, which is all there, says about itself.
+
+    Raises
+    ------
+    FormatError, UnsupportedError
+        As `parse_frame`.
+
+    """
+    return parse_frame(lambda nbytes, at: raw[at : at + nbytes], len(raw), lambda at, _limit: raw[at:], head=raw)
 
 
 @lru_cache(maxsize=64)
