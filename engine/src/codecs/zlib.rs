@@ -276,14 +276,12 @@ impl std::fmt::Debug for Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Random;
 
     /// Bytes that repeat nothing, and words that do.
     fn noise_and_words(nbytes: usize) -> Vec<u8> {
-        let mut state = 1_u64;
-        let mut byte = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state.to_be_bytes()[0]
-        };
+        let mut random = Random::new(1);
+        let mut byte = || random.byte();
         (0..nbytes)
             .map(|at| if at / 5000 % 2 == 0 { byte() } else { b"some words "[at % 11 * usize::from(byte() > 20)] })
             .collect()

@@ -206,16 +206,7 @@ impl std::fmt::Debug for Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Bytes that repeat nothing.
-    fn noise(length: usize) -> Vec<u8> {
-        let mut state = 1_u64;
-        let step = |_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state.to_be_bytes()[0]
-        };
-        (0..length).map(step).collect()
-    }
+    use crate::testing::noise;
 
     /// The lengths that the searches of a level leave.
     fn lengths(src: &[u8], clevel: u8) -> Vec<Option<usize>> {
@@ -233,7 +224,7 @@ mod tests {
 
     #[test]
     fn every_search_follows_on_one_that_found_no_room() {
-        let (ramp, noise): (Vec<u8>, _) = ((0..=250).cycle().take(8192).collect(), noise(8192));
+        let (ramp, noise): (Vec<u8>, _) = ((0..=250).cycle().take(8192).collect(), noise(8192, 1));
         for clevel in 1..=9 {
             let mut encoder = Encoder::new(clevel, None).unwrap();
             let mut coded = vec![0; 8000];
@@ -249,13 +240,14 @@ mod tests {
     #[test]
     fn streams_of_every_kind_come_back_from_every_search_of_every_level() {
         let ramp: Vec<u8> = (0..=250).cycle().take(8192).collect();
-        let nibbles: Vec<u8> = noise(8192).iter().map(|byte| byte & 15).collect();
-        let words: Vec<u8> = noise(2048).iter().flat_map(|&byte| format!("word {} ", byte % 50).into_bytes()).collect();
+        let nibbles: Vec<u8> = noise(8192, 1).iter().map(|byte| byte & 15).collect();
+        let words: Vec<u8> =
+            noise(2048, 1).iter().flat_map(|&byte| format!("word {} ", byte % 50).into_bytes()).collect();
         for clevel in 1..=9 {
             assert!(lengths(&ramp, clevel).iter().all(|length| length.unwrap() < 400));
             assert!(lengths(&nibbles, clevel).iter().all(|length| length.unwrap() < 4600));
             assert!(lengths(&words, clevel).iter().all(|length| length.unwrap() < words.len() / 3));
-            assert!(lengths(&noise(40_000), clevel).iter().all(Option::is_none));
+            assert!(lengths(&noise(40_000, 1), clevel).iter().all(Option::is_none));
         }
     }
 }

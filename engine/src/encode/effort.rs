@@ -469,16 +469,7 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
 mod tests {
     use super::*;
     use crate::error::Error;
-
-    /// Numbers that repeat nothing.
-    fn noise(length: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed;
-        let step = |_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state.to_be_bytes()[0]
-        };
-        (0..length).map(step).collect()
-    }
+    use crate::testing::noise;
 
     /// Lines that repeat parts of each other.
     fn lines(length: usize) -> Vec<u8> {

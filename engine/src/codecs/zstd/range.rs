@@ -517,6 +517,7 @@ fn half(word: u64) -> u32 {
 mod tests {
     use super::super::Encoder;
     use super::*;
+    use crate::testing::Random;
     use proptest::prelude::*;
 
     #[test]
@@ -528,11 +529,8 @@ mod tests {
 
     /// Bytes of many kinds: noise of some bits, noise among repetitions, ramps, runs, text, repetitions of long ago.
     fn sample(kind: u8, length: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed | 1;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize
-        };
+        let mut source = Random::new(seed | 1);
+        let mut random = move || (source.number() >> 33) as usize;
         let byte = |number: usize| number.to_le_bytes()[0];
         let mut out: Vec<u8> = Vec::with_capacity(length);
         while out.len() < length {
@@ -620,11 +618,11 @@ mod tests {
     #[test]
     fn offsets_used_last_are_found_again() {
         // What RFC 8878 says, step by step, against looking back.
-        let mut state = 1_u64;
+        let mut random = Random::new(1);
         for _ in 0..200 {
             let (mut recent, mut sequences) = ([1_u32, 4, 8], Vec::new());
             for _ in 0..20 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let state = random.number();
                 let (far, literals) = (1 + (state >> 33) as u32 % 5, (state >> 40) as u32 % 2);
                 let far = if far > 3 { far + (state >> 45) as u32 % 1000 } else { far };
                 let [first, second, third] = recent;
