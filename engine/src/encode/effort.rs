@@ -438,8 +438,8 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
     let stream = block.len() / nstreams;
     let decided = stream * nblocks;
     let telling = (decided / if nstreams == 1 { LARGE_SHARE } else { SHARE }).clamp(TELLING, MOST).min(stream);
-    // Until it has seen as much as it can refer to, deflate finds less than later in a long stream.
-    let telling = if searches.own.goes_around() && stream > 3 * NEAR { telling.max(3 * NEAR) } else { telling };
+    // Until it has seen as much as it can refer to, deflate finds less than later, which counts in the longest streams.
+    let telling = if searches.own.goes_around() && stream > 8 * NEAR { telling.max(3 * NEAR) } else { telling };
     // The more there is, the more a thorough search finds, so a part of a block that is one stream does not tell.
     let tells = searches.own.rungs() > 1 && decided / LARGE_SHARE >= telling && (nstreams > 1 || telling == stream);
     let length = if tells { telling } else { (decided / SMALL_SHARE).clamp(LEAST, MOST).min(stream) };
