@@ -57,6 +57,8 @@ const SPARE: usize = 192;
 const CLOSE: usize = 192;
 /// Where the quicker searches are much alike, one that misses by more than such a part stands for all.
 const FAR: usize = 16;
+/// Where the searches next to the level's own miss by more than so many times what may be spent, no other is tried.
+const TOO_FAR: usize = 3;
 /// A stream that scouting leaves longer, or shorter, by such a part of its length is not like the sample.
 const WORSE: usize = 64;
 const BETTER: usize = 16;
@@ -273,7 +275,7 @@ impl Searches {
         let enough = spare / (paying * paying);
         let mut ask = |(sample, &size): (&&[u8], &usize)| {
             let asked = first < last && pays(size, sample) && self.own.has_quicker(size, sample.len());
-            if asked { self.losses(sample, size, enough, first..last, &mut room) } else { Vec::new() }
+            if asked { self.losses(sample, size, (enough, spare), first..last, &mut room) } else { Vec::new() }
         };
         let losses: Vec<Vec<usize>> = samples.iter().zip(&sizes).map(&mut ask).collect();
         let rungs = self.spend(spare, last, samples, &sizes, &losses);
@@ -294,20 +296,30 @@ impl Searches {
     }
 
     /// By how many bytes more than the search behind `rungs`, which leaves `size`, each of them leaves of a sample, up to
-    /// the first that leaves no more than `enough`.
+    /// the first that leaves no more than `enough`. Where a quick one misses by far, and the last two do, for there are
+    /// `spare` bytes for one, the others are not tried.
     fn losses(
         &mut self,
         sample: &[u8],
         size: usize,
-        enough: usize,
+        (enough, spare): (usize, usize),
         rungs: Range<usize>,
         room: &mut [u8],
     ) -> Vec<usize> {
-        let mut losses = vec![usize::MAX; rungs.start];
+        let mut losses = vec![usize::MAX; rungs.end];
+        let finest = rungs.end.saturating_sub(2).max(rungs.start)..rungs.end;
+        let flat = self.own.is_flat();
+        let mut look = |losses: &mut [usize], rung: usize| {
+            if losses[rung] == usize::MAX {
+                let length = self.own.encode_at(rung, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
+                losses[rung] = length.saturating_sub(size);
+            }
+            losses[rung]
+        };
         for rung in rungs {
-            let length = self.own.encode_at(rung, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
-            losses.push(length.saturating_sub(size));
-            if losses[rung] <= enough || (losses[rung] > size / FAR && self.own.is_flat()) {
+            let loss = look(&mut losses, rung);
+            let far = loss > size / FAR;
+            if loss <= enough || far && (flat || finest.clone().all(|rung| look(&mut losses, rung) > TOO_FAR * spare)) {
                 break;
             }
         }
