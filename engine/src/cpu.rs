@@ -43,7 +43,11 @@ impl Isa {
             found.push(Self(Level::Neon));
         }
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("lzcnt")
+        {
             found.push(Self(Level::Avx2));
             if std::arch::is_x86_feature_detected!("avx512f")
                 && std::arch::is_x86_feature_detected!("avx512bw")
@@ -77,7 +81,7 @@ impl Isa {
         self.0 == Level::Neon
     }
 
-    /// Whether AVX2 may be used.
+    /// Whether AVX2 may be used, and with it BMI1, BMI2 and LZCNT, which machines with AVX2 have.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn has_avx2(self) -> bool {
         self.0 >= Level::Avx2

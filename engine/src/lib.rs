@@ -28,6 +28,8 @@ pub mod read;
 pub mod seal;
 pub mod shape;
 pub mod source;
+#[cfg(test)]
+mod testing;
 pub mod user;
 
 pub use error::{Error, Result};

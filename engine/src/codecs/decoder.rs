@@ -1,6 +1,7 @@
 //! One worker's decoders.
 
 use super::{CodecFormat, DecodeDict, Verdict, blosclz, lz4, zlib, zstd};
+use crate::cpu::Isa;
 
 const NOT_BUILT_IN: &str = "the codec is not built in";
 const PREFIX_TOO_LONG: &str = "more bytes are asked for than the stream holds";
@@ -58,7 +59,7 @@ impl Decoder {
         if format != CodecFormat::Zstd || dst.len() > full / RANGE_PARTS {
             return false;
         }
-        self.ranges.read(src, full, from, dst).is_some()
+        self.ranges.read(Isa::detect(), src, full, from, dst).is_some()
     }
 
     /// Decodes the first `dst.len()` bytes of a stream whose full length is `full` bytes.

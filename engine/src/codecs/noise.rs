@@ -65,16 +65,7 @@ fn is_flat(piece: &[u8; PIECE]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Numbers that repeat nothing.
-    fn noise(length: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed;
-        let step = |_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state.to_be_bytes()[0]
-        };
-        (0..length).map(step).collect()
-    }
+    use crate::testing::noise;
 
     fn found(src: &[u8]) -> Vec<Range<usize>> {
         NoiseFinder::new().unwrap().find(src)

@@ -27,7 +27,7 @@ use crate::error::Result;
 const SHARE: usize = 48;
 const LARGE_SHARE: usize = 16;
 const SMALL_SHARE: usize = 128;
-/// Pieces that streams are scouted in which are expected to be noise, in bytes: below 64 KiB, LZ4 is at its quickest.
+/// Pieces that streams are scouted in by LZ4, in bytes: below 64 KiB it is at its quickest.
 const PIECE: usize = 60 * 1024;
 /// Blocks of which a typical one is looked for.
 const CANDIDATES: usize = 3;
@@ -160,7 +160,7 @@ impl Searches {
         let last = self.own.rungs() - 1;
         Ok(match finding.choice {
             _ if self.declines_noise() => self.own.encode(src, dst),
-            Choice::Plain if finding.is_alike(src.len(), self.scout_noise(src, dst)) => None,
+            Choice::Plain if finding.is_alike(src.len(), self.scout_pieces(src, dst)) => None,
             Choice::Rung(rung) if rung < last && finding.left.is_some() => {
                 let length = self.own.encode_at(rung, src, dst);
                 if self.will_do(finding, src, length)? { length } else { self.own.encode(src, dst) }
@@ -200,7 +200,7 @@ impl Searches {
         let alike = if self.declines_noise() {
             self.own.encode(src, &mut dst[..src.len() - 1]).is_none()
         } else {
-            let scouted = self.scout_noise(src, dst);
+            let scouted = self.scout_pieces(src, dst);
             finding.is_alike(src.len(), scouted)
         };
         self.room = room;
@@ -227,7 +227,7 @@ impl Searches {
         for stream in block.chunks_exact((block.len() / nstreams).max(1)) {
             let sample = middle(stream, NOISE.min(stream.len()));
             sampled += sample.len();
-            left += self.scout_noise(sample, dst);
+            left += self.scout_pieces(sample, dst);
         }
         self.room = room;
         Ok((left < sampled).then_some(left))
@@ -245,13 +245,16 @@ impl Searches {
 
     /// The length that scouting leaves of what is not noise.
     fn scout(&mut self, src: &[u8], room: &mut [u8]) -> usize {
-        let most = src.len().min(room.len());
-        let search = if self.quickest_scouts() { &mut self.own } else { &mut self.scout };
-        search.encode_at(0, src, &mut room[..most]).unwrap_or(src.len())
+        if self.quickest_scouts() {
+            let most = src.len().min(room.len());
+            self.own.encode_at(0, src, &mut room[..most]).unwrap_or(src.len())
+        } else {
+            self.scout_pieces(src, room)
+        }
     }
 
-    /// The length that scouting leaves of what is likely to be noise.
-    fn scout_noise(&mut self, src: &[u8], room: &mut [u8]) -> usize {
+    /// The length that LZ4 leaves, in pieces: from 64 KiB on it searches otherwise, and a stream would not be like its sample.
+    fn scout_pieces(&mut self, src: &[u8], room: &mut [u8]) -> usize {
         let most = room.len();
         let mut length = |piece: &[u8]| self.scout.encode(piece, &mut room[..piece.len().min(most)]);
         src.chunks(PIECE).map(|piece| length(piece).unwrap_or(piece.len())).sum()
@@ -278,7 +281,7 @@ impl Searches {
             let sample = samples[n];
             let found = |choice, scouted, left| Finding { choice, sample: sample.len(), scouted, left };
             if !pays(sizes[n], sample) {
-                let scouted = self.scout_noise(sample, &mut room);
+                let scouted = self.scout_pieces(sample, &mut room);
                 return found(Choice::Plain, scouted, None);
             }
             let scouted = if losses[n].is_empty() { 0 } else { self.scout(sample, &mut room) };
@@ -435,6 +438,8 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
     let stream = block.len() / nstreams;
     let decided = stream * nblocks;
     let telling = (decided / if nstreams == 1 { LARGE_SHARE } else { SHARE }).clamp(TELLING, MOST).min(stream);
+    // Until it has seen as much as it can refer to, deflate finds less than later, which counts in the longest streams.
+    let telling = if searches.own.goes_around() && stream > 8 * NEAR { telling.max(3 * NEAR) } else { telling };
     // The more there is, the more a thorough search finds, so a part of a block that is one stream does not tell.
     let tells = searches.own.rungs() > 1 && decided / LARGE_SHARE >= telling && (nstreams > 1 || telling == stream);
     let length = if tells { telling } else { (decided / SMALL_SHARE).clamp(LEAST, MOST).min(stream) };
@@ -464,16 +469,7 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
 mod tests {
     use super::*;
     use crate::error::Error;
-
-    /// Numbers that repeat nothing.
-    fn noise(length: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed;
-        let step = |_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state.to_be_bytes()[0]
-        };
-        (0..length).map(step).collect()
-    }
+    use crate::testing::noise;
 
     /// Lines that repeat parts of each other.
     fn lines(length: usize) -> Vec<u8> {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::encode::extensions;
 use super::probe::Probe;
 use super::*;
+use crate::testing::noise;
 
 /// The decoder of section 7.1, a byte at a time; `None` for any damage.
 fn plain_decode(src: &[u8], nbytes: usize) -> Option<Vec<u8>> {
@@ -313,12 +314,7 @@ fn the_table_is_cleared_when_positions_run_out() {
 
 #[test]
 fn noise_is_declined_and_matches_are_extended_backwards() {
-    let mut state = 7_u64;
-    let mut byte = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state.to_be_bytes()[0]
-    };
-    let noise: Vec<u8> = (0..100_000).map(|_| byte()).collect();
+    let noise = noise(100_000, 7);
     for clevel in 1..=9 {
         let mut dst = vec![0; noise.len()];
         assert_eq!(Encoder::new(clevel).encode(&noise, &mut dst), None);

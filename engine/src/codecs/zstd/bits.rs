@@ -8,12 +8,20 @@
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 4.
 
+#![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
+
 /// The eight bytes from byte `at` on, zeros behind the end.
-#[inline]
+#[inline(always)]
 fn load(bytes: &[u8], at: usize) -> u64 {
     if let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         return u64::from_le_bytes(*word);
     }
+    load_last(bytes, at)
+}
+
+#[cold]
+#[inline(never)]
+fn load_last(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes.iter().skip(at)) {
         *to = *from;
@@ -22,9 +30,9 @@ fn load(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The `count` lowest bits of `word`, `count` below 64.
-#[inline]
-fn low(word: u64, count: u32) -> u64 {
-    word & ((1 << count) - 1)
+#[inline(always)]
+pub(super) fn low(word: u64, count: u64) -> u64 {
+    word & ((1 << (count % 64)) - 1)
 }
 
 /// A section that is read from its end to its start.
@@ -36,38 +44,70 @@ pub(super) struct Backward<'a> {
 }
 
 impl<'a> Backward<'a> {
-    /// Most bits of one [`peek`](Self::peek).
-    pub(super) const MOST: u32 = 57;
+    /// Bits that a [`word`](Self::word) holds in any case.
+    pub(super) const MOST: u64 = 56;
 
     /// Begin behind the mark, None if there is no mark.
     pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {
-        let last = *bytes.last().filter(|&&byte| byte != 0)?;
-        Some(Self { bytes, left: 8 * (bytes.len() - 1) + last.ilog2() as usize })
+        Self::with_others(bytes, bytes.len())
     }
 
-    /// The next `count` bits, up to [`MOST`](Self::MOST), of which there must be as many.
-    #[inline]
-    fn at(&self, left: usize, count: u32) -> u64 {
-        low(load(self.bytes, left / 8) >> (left % 8), count)
+    /// The same of the first `length` of these bytes. That others follow makes the first bits faster to read.
+    pub(super) fn with_others(bytes: &'a [u8], length: usize) -> Option<Self> {
+        let before = length.checked_sub(1)?;
+        let last = *bytes.get(before).filter(|&&byte| byte != 0)?;
+        Some(Self { bytes, left: 8 * before + last.ilog2() as usize })
     }
 
-    /// Read `count` bits; None if there are fewer, or more than [`MOST`](Self::MOST) are asked for.
-    #[inline]
-    pub(super) fn read(&mut self, count: u32) -> Option<u64> {
+    /// The next bits, the first of them in the highest place: at least [`MOST`](Self::MOST), zeros for those that are
+    /// not there.
+    #[inline(always)]
+    pub(super) fn word(&self) -> u64 {
+        // The byte of the last bit that was read is there, for the mark is a bit.
+        let first = (self.left / 8).wrapping_sub(7);
+        match self.bytes.get(first..).and_then(<[u8]>::first_chunk::<8>) {
+            Some(raw) => u64::from_le_bytes(*raw) << (8 - self.left % 8),
+            None => self.last_word(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn last_word(&self) -> u64 {
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().rev().zip(self.bytes.iter().take(self.left / 8 + 1).rev()) {
+            *to = *from;
+        }
+        u64::from_le_bytes(word) << (8 - self.left % 8)
+    }
+
+    /// The `MOST` bits from bit `at` of the section on, the first of them in the lowest place; zeros behind its end.
+    #[inline(always)]
+    pub(super) fn from(&self, at: usize) -> u64 {
+        load(self.bytes, at / 8) >> (at % 8)
+    }
+
+    /// `count` bits that stand before `skipped` others, which were read with them; None for more than `MOST`.
+    #[cold]
+    pub(super) fn wide(&self, skipped: u64, count: u64) -> Option<u64> {
         if count > Self::MOST {
             return None;
         }
-        self.left = self.left.checked_sub(count as usize)?;
-        Some(self.at(self.left, count))
+        Some(self.from(self.left + usize::try_from(skipped).ok()?))
     }
 
-    /// The next `count` bits, up to [`MOST`](Self::MOST), zeros for those that are not there.
-    #[inline]
-    pub(super) fn peek(&self, count: u32) -> u64 {
-        match self.left.checked_sub(count as usize) {
-            Some(left) => self.at(left, count),
-            None => low(load(self.bytes, 0), u32::try_from(self.left).unwrap_or(0)) << (count as usize - self.left),
-        }
+    /// Go on by `count` bits; None if there are fewer.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, count: u64) -> Option<()> {
+        self.left = self.left.checked_sub(usize::try_from(count).ok()?)?;
+        Some(())
+    }
+
+    /// Read `count` bits, up to [`MOST`](Self::MOST); None if there are fewer.
+    #[inline(always)]
+    pub(super) fn read(&mut self, count: u64) -> Option<u64> {
+        self.skip(count)?;
+        Some(low(self.from(self.left), count))
     }
 }
 
@@ -86,7 +126,7 @@ impl<'a> Forward<'a> {
 
     /// The next `count` bits, up to 16, zeros for those that are not there.
     pub(super) fn peek(&self, count: u32) -> u32 {
-        u32::try_from(low(load(self.bytes, self.done / 8) >> (self.done % 8), count)).unwrap_or(0)
+        u32::try_from(low(load(self.bytes, self.done / 8) >> (self.done % 8), count.into())).unwrap_or(0)
     }
 
     /// Go on by `count` bits.

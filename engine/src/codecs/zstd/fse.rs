@@ -5,33 +5,75 @@
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 4.1.
 
+#![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
+
 use super::bits::Forward;
 
 /// The most symbols that an alphabet of sequences or weights has.
 pub(super) const MOST_SYMBOLS: usize = 64;
 
-/// One state.
+/// One state: in 8, 8, 16 and 32 bits how many bits to add to the value, how many choose among the next states, the first of
+/// these, and what the symbol stands for, less what extra bits add. In one word, so that inner loops hold it in a register.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cell {
+pub(super) struct Cell(u64);
+
+impl Cell {
+    #[inline]
+    fn new(value: u32, base: u16, nbits: u8, extra: u8) -> Self {
+        Self(u64::from(value) << 32 | u64::from(base) << 16 | u64::from(nbits) << 8 | u64::from(extra))
+    }
+
     /// What the symbol stands for, less what extra bits add.
-    pub(super) value: u32,
+    #[inline(always)]
+    pub(super) fn value(self) -> u64 {
+        self.0 >> 32
+    }
+
     /// First of the next states.
-    pub(super) base: u16,
+    #[inline(always)]
+    pub(super) fn base(self) -> u64 {
+        (self.0 >> 16) & 0xFFFF
+    }
+
     /// Bits that choose among them.
-    pub(super) nbits: u8,
+    #[inline(always)]
+    pub(super) fn nbits(self) -> u64 {
+        (self.0 >> 8) & 0xFF
+    }
+
     /// Bits to add to the value.
-    pub(super) extra: u8,
+    #[inline(always)]
+    pub(super) fn extra(self) -> u64 {
+        self.0 & 0xFF
+    }
+
+    /// All bits of three cells: those to add to values, and those that choose among states.
+    #[inline(always)]
+    pub(super) fn widths(cells: [Self; 3]) -> (u64, u64) {
+        // None of the sums is above 255.
+        let sum = cells[0].0.wrapping_add(cells[1].0).wrapping_add(cells[2].0);
+        (sum & 0xFF, (sum >> 8) & 0xFF)
+    }
 }
 
-/// What a symbol stands for: a value, and the number of bits to add to it.
-pub(super) type Meaning = fn(usize) -> Option<(u32, u8)>;
+/// What each symbol stands for: a value, and the number of bits to add to it.
+pub(super) type Meanings = &'static [(u32, u8)];
+
+/// The most cells of a table.
+const MOST_CELLS: usize = 512;
 
 /// A decoding table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Table {
-    /// As many as 2 to the power of `log`.
-    pub(super) cells: Vec<Cell>,
+    /// As many as 2 to the power of `log` count.
+    cells: [Cell; MOST_CELLS],
     pub(super) log: u32,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { cells: [Cell::default(); MOST_CELLS], log: 0 }
+    }
 }
 
 /// The shares of an alphabet's symbols.
@@ -96,43 +138,45 @@ impl Shares {
 }
 
 impl Table {
+    /// The cell of a state.
+    #[inline(always)]
+    pub(super) fn cell(&self, state: u64) -> Cell {
+        self.cells[usize::try_from(state).unwrap_or(0) % MOST_CELLS]
+    }
+
     /// Become a table of one state, which takes no bits.
-    pub(super) fn single(&mut self, symbol: usize, meaning: Meaning) -> Option<()> {
-        let (value, extra) = meaning(symbol)?;
-        self.cells.clear();
-        self.cells.push(Cell { value, extra, ..Cell::default() });
+    pub(super) fn single(&mut self, symbol: usize, meanings: Meanings) -> Option<()> {
+        let &(value, extra) = meanings.get(symbol)?;
+        self.cells[0] = Cell::new(value, 0, 0, extra);
         self.log = 0;
         Some(())
     }
 
     /// Become the table of `shares`; None if a symbol means nothing.
-    pub(super) fn build(&mut self, shares: &Shares, meaning: Meaning) -> Option<()> {
+    pub(super) fn build(&mut self, shares: &Shares, meanings: Meanings) -> Option<()> {
         let Shares { counts, log } = shares;
         let size = 1_usize << log;
+        let cells = self.cells.get_mut(..size)?;
         self.log = *log;
-        self.cells.clear();
-        self.cells.resize(size, Cell::default());
-        let mut symbols = [0_u8; 512];
-        let symbols = symbols.get_mut(..size)?;
-        let mut next = [0_u16; MOST_SYMBOLS];
-        let mut meanings = [(0, 0); MOST_SYMBOLS];
+        let mut symbols = [0_u8; MOST_CELLS];
+        // What the cells of each symbol have in common, and the next number of one.
+        let mut common = [0_u64; MOST_SYMBOLS];
+        let mut next = [1_u32; MOST_SYMBOLS];
         let mut high = size;
-        for (symbol, &count) in (0_u8..).zip(counts) {
-            let at = usize::from(symbol);
-            if count != 0 {
-                meanings[at] = meaning(at)?;
-            }
+        for (at, &count) in counts.iter().enumerate().filter(|&(_, &count)| count != 0) {
+            let &(value, extra) = meanings.get(at)?;
+            common[at] = Cell::new(value, 0, 0, extra).0;
+            next[at] = u32::from(count.unsigned_abs());
             if count < 0 {
                 high -= 1;
-                symbols[high] = symbol;
+                symbols[high] = u8::try_from(at).ok()?;
             }
-            next[at] = count.unsigned_abs();
         }
         let step = (size >> 1) + (size >> 3) + 3;
         let mut at = 0;
-        for (symbol, &count) in (0_u8..).zip(counts) {
-            for _ in 0..count.max(0) {
-                symbols[at] = symbol;
+        for (symbol, &count) in (0_u8..).zip(counts).filter(|&(_, &count)| count > 0) {
+            for _ in 0..count {
+                symbols[at % MOST_CELLS] = symbol;
                 at = (at + step) & (size - 1);
                 while at >= high {
                     at = (at + step) & (size - 1);
@@ -142,13 +186,13 @@ impl Table {
         if at != 0 {
             return None;
         }
-        for (cell, &symbol) in self.cells.iter_mut().zip(symbols.iter()) {
-            let (value, extra) = meanings[usize::from(symbol)];
-            let next = &mut next[usize::from(symbol)];
-            let nbits = log - u32::from(*next).ilog2();
-            let base = (usize::from(*next) << nbits) - size;
-            *cell = Cell { value, base: u16::try_from(base).ok()?, nbits: u8::try_from(nbits).ok()?, extra };
-            *next += 1;
+        for (cell, &symbol) in cells.iter_mut().zip(&symbols) {
+            let symbol = usize::from(symbol) % MOST_SYMBOLS;
+            let number = next[symbol];
+            next[symbol] = number + 1;
+            let nbits = log.saturating_sub(number.checked_ilog2().unwrap_or(0));
+            let base = (u64::from(number) << (nbits % 64)).wrapping_sub(size as u64) & 0xFFFF;
+            *cell = Cell(common[symbol] | base << 16 | u64::from(nbits) << 8);
         }
         Some(())
     }

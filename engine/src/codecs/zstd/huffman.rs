@@ -8,20 +8,33 @@
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 4.2.
 
+#![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
+
 use super::bits::Backward;
-use super::fse::{Shares, Table};
+use super::fse::{Meanings, Shares, Table};
 
 /// The longest code, in bits.
 const MOST_BITS: u32 = 11;
-/// Symbols that a word of 57 bits holds in any case.
+/// Symbols that a word holds in any case.
 const AT_ONCE: usize = 5;
 /// The largest log of a table for weights.
 const MOST_WEIGHTS_LOG: u32 = 6;
 
+/// A weight stands for itself.
+const WEIGHTS: Meanings = &{
+    let mut weights = [(0, 0); 64];
+    let mut weight = 0_u32;
+    while weight < 64 {
+        weights[weight as usize] = (weight, 0);
+        weight += 1;
+    }
+    weights
+};
+
 /// A code by its first bits: the symbol, and the code's length in bits.
 #[derive(Debug)]
 struct Code {
-    cells: Vec<[u8; 2]>,
+    cells: Box<[[u8; 2]; 1 << MOST_BITS]>,
     log: u32,
 }
 
@@ -51,13 +64,14 @@ pub(super) struct Literals {
 
 impl Default for Literals {
     fn default() -> Self {
-        let code = Code { cells: vec![[0; 2]; 1 << MOST_BITS], log: 0 };
+        let code = Code { cells: Box::new([[0; 2]; 1 << MOST_BITS]), log: 0 };
         Self { code, weights: Table::default(), parts: [Part::default(); 4], nparts: 0, out: Vec::new() }
     }
 }
 
 impl Literals {
     /// Take `count` literals, coded in `section` in one stream or four.
+    #[inline(always)]
     pub(super) fn open(&mut self, section: &[u8], count: usize, four: bool) -> Option<()> {
         let streams = self.open_tree(section)?;
         let mut at = section.len() - streams.len();
@@ -85,6 +99,7 @@ impl Literals {
     }
 
     /// Read the tree and give what follows it.
+    #[inline]
     fn open_tree<'a>(&mut self, section: &'a [u8]) -> Option<&'a [u8]> {
         let (&head, rest) = section.split_first()?;
         let mut weights = [0_u8; 256];
@@ -96,8 +111,7 @@ impl Literals {
             }
             (count, rest)
         } else {
-            let (coded, rest) = rest.split_at_checked(head.into())?;
-            (self.read_weights(coded, &mut weights)?, rest)
+            (self.read_weights(rest, head.into(), &mut weights)?, rest.get(head.into()..)?)
         };
         // The last symbol has what the others leave of a power of two.
         weights[count..].fill(0);
@@ -118,28 +132,30 @@ impl Literals {
         Some(rest)
     }
 
-    fn read_weights(&mut self, coded: &[u8], weights: &mut [u8; 256]) -> Option<usize> {
-        let (shares, rest) = Shares::read(coded, MOST_WEIGHTS_LOG)?;
-        self.weights.build(&shares, |symbol| Some((u32::try_from(symbol).ok()?, 0)))?;
-        let Table { cells, log } = &self.weights;
-        let mut bits = Backward::new(rest)?;
-        let mut states = [bits.read(*log)?, bits.read(*log)?];
+    /// Read weights from the first `length` of these bytes.
+    #[inline]
+    fn read_weights(&mut self, bytes: &[u8], length: usize, weights: &mut [u8; 256]) -> Option<usize> {
+        let (shares, rest) = Shares::read(bytes, MOST_WEIGHTS_LOG)?;
+        self.weights.build(&shares, WEIGHTS)?;
+        let table = &self.weights;
+        let mut bits = Backward::with_others(rest, length.checked_sub(bytes.len() - rest.len())?)?;
+        let mut states = [bits.read(table.log.into())?, bits.read(table.log.into())?];
         // Two states take turns; when the bits are used up, the other one has the last symbol.
         for count in 0..254 {
             let turn = count % 2;
-            let cell = cells.get(usize::try_from(states[turn]).ok()?)?;
-            weights[count] = u8::try_from(cell.value).ok()?;
-            let Some(more) = bits.read(cell.nbits.into()) else {
-                let other = cells.get(usize::try_from(states[1 - turn]).ok()?)?;
-                weights[count + 1] = u8::try_from(other.value).ok()?;
+            let cell = table.cell(states[turn]);
+            weights[count] = u8::try_from(cell.value()).ok()?;
+            let Some(more) = bits.read(cell.nbits()) else {
+                weights[count + 1] = u8::try_from(table.cell(states[1 - turn]).value()).ok()?;
                 return Some(count + 2);
             };
-            states[turn] = u64::from(cell.base) + more;
+            states[turn] = cell.base() + more;
         }
         None
     }
 
     /// Literals `from..to` of those coded in `section`.
+    #[inline(always)]
     pub(super) fn get(&mut self, section: &[u8], from: usize, to: usize) -> Option<&[u8]> {
         for n in 0..self.nparts {
             if self.parts[n].begin < to && from < self.parts[n].end {
@@ -150,7 +166,7 @@ impl Literals {
     }
 
     /// Decode stream `n` up to literal `to`, or to its end.
-    #[expect(clippy::cast_possible_truncation, reason = "the shift leaves the bits of one code")]
+    #[inline(always)]
     fn decode(&mut self, section: &[u8], n: usize, to: usize) -> Option<()> {
         let part = &mut self.parts[n];
         let end = part.end.min(to);
@@ -159,25 +175,21 @@ impl Literals {
         }
         let mut bits = Backward::new(section.get(part.bytes.0..part.bytes.1)?)?;
         bits.left = part.left;
-        let cells = self.code.cells.as_slice().first_chunk::<{ 1 << MOST_BITS }>()?;
-        let shift = Backward::MOST - self.code.log;
         let out = self.out.get_mut(part.done..end)?;
         let mut groups = out.chunks_exact_mut(AT_ONCE);
         for group in groups.by_ref() {
-            let mut word = bits.peek(Backward::MOST);
-            let mut used = 0;
+            let (mut word, mut used) = (bits.word(), 0);
             for to in group {
-                let [symbol, length] = cells[(word >> shift) as usize % (1 << MOST_BITS)];
-                word = (word << length) & ((1 << Backward::MOST) - 1);
-                used += usize::from(length);
+                let [symbol, length] = self.code.cell(word);
+                word <<= length % 64;
+                used += u64::from(length);
                 *to = symbol;
             }
-            bits.left = bits.left.checked_sub(used)?;
+            bits.skip(used)?;
         }
         for to in groups.into_remainder() {
-            let word = bits.peek(Backward::MOST);
-            let [symbol, length] = cells[(word >> shift) as usize % (1 << MOST_BITS)];
-            bits.left = bits.left.checked_sub(length.into())?;
+            let [symbol, length] = self.code.cell(bits.word());
+            bits.skip(length.into())?;
             *to = symbol;
         }
         if end == part.end && bits.left != 0 {
@@ -191,17 +203,34 @@ impl Literals {
 
 impl Code {
     /// Become the code of these weights, the lightest of which have codes of `log` bits.
+    #[inline]
     fn build(&mut self, weights: &[u8], log: u32) -> Option<()> {
         self.log = log;
-        let mut at = 0;
-        for wanted in 1..=log {
-            for (symbol, _) in weights.iter().enumerate().filter(|&(_, &weight)| u32::from(weight) == wanted) {
-                let width = 1_usize << (wanted - 1);
-                let cell = [u8::try_from(symbol).ok()?, u8::try_from(log + 1 - wanted).ok()?];
-                self.cells.get_mut(at..at + width)?.fill(cell);
-                at += width;
-            }
+        // Symbols stand by weight, those of one weight in ascending order.
+        let mut starts = [0_usize; MOST_BITS as usize + 2];
+        for &weight in weights {
+            *starts.get_mut(usize::from(weight) + 1)? += (1 << weight) >> 1;
         }
-        (at == 1 << log).then_some(())
+        for weight in 1..starts.len() {
+            starts[weight] += starts[weight - 1];
+        }
+        if starts[starts.len() - 1] != 1 << log {
+            return None;
+        }
+        for (symbol, &weight) in (0..=u8::MAX).zip(weights).filter(|&(_, &weight)| weight > 0) {
+            let start = &mut starts[usize::from(weight)];
+            let end = *start + (1 << (weight - 1));
+            let cell = [symbol, u8::try_from(log + 1).ok()?.checked_sub(weight)?];
+            self.cells.get_mut(*start..end)?.fill(cell);
+            *start = end;
+        }
+        Some(())
+    }
+
+    /// What the first bits of `word` stand for.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the shift leaves the bits of one code")]
+    fn cell(&self, word: u64) -> [u8; 2] {
+        self.cells[(word >> ((64 - self.log) % 64)) as usize % (1 << MOST_BITS)]
     }
 }

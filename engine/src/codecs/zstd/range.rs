@@ -11,13 +11,19 @@
 //!
 //! Streams of one block without checksum and dictionary are read so, as are all that a chunk with default parameters
 //! has. Others, and whatever looks damaged, are left to the library, which also says what is wrong; so is what would
-//! take longer here: bytes that were copied from copies too often, and many sequences.
+//! take longer here: bytes that were copied from copies too often, and ranges that are made up of many sequences.
+//!
+//! Sequences before the bytes wanted must be read, for their lengths say where the next one stands. What makes that
+//! fast: no output, one load of bits for each, offsets used last resolved only where one is asked for.
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 3.
 
-use super::bits::Backward;
-use super::fse::{Meaning, Shares, Table};
+#![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
+
+use super::bits::{Backward, low};
+use super::fse::{Cell, Meanings, Shares, Table};
 use super::huffman::Literals;
+use crate::cpu::Isa;
 
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// Longest content of a block, in bytes.
@@ -25,10 +31,11 @@ const MOST_BLOCK: usize = 128 * 1024;
 /// One step from a byte to where it was copied from takes about as long as reading so many sequences.
 const SEQUENCES_PER_STEP: usize = 2;
 const LEAST_STEPS: usize = 64;
-/// More sequences than these are read faster by the library, with all that it does besides.
-const MOST_SEQUENCES: usize = 512;
-/// With more sequences than that, literals in a code are wanted everywhere.
-const MOST_WITH_CODE: usize = 64;
+/// To find an offset used last takes looks at so many sequences at most, on an average of steps.
+const LOOKS_PER_STEP: usize = 16;
+/// A range of at most so many bytes, or one of so many parts of its stream, is worth reading any number of sequences for.
+const SHORT: usize = 16;
+const SHORT_PART: usize = 512;
 /// The largest code of an offset.
 const MOST_OFFSET_CODE: u8 = 31;
 
@@ -89,36 +96,136 @@ const LONG_MATCHES: [(u32, u8); 21] = [
     (65539, 16),
 ];
 
-fn literal_length(code: usize) -> Option<(u32, u8)> {
-    match code.checked_sub(16) {
-        Some(long) => LONG_LITERALS.get(long).copied(),
-        None => Some((u32::try_from(code).ok()?, 0)),
+/// What the codes of literal lengths, match lengths and offsets stand for.
+const OF_LITERAL_LENGTHS: Meanings = &short_and_long::<36, 20>(0, LONG_LITERALS);
+const OF_MATCH_LENGTHS: Meanings = &short_and_long::<53, 21>(3, LONG_MATCHES);
+const OF_OFFSETS: Meanings = &{
+    let mut all = [(0, 0); MOST_OFFSET_CODE as usize + 1];
+    let mut code = 0;
+    while code <= MOST_OFFSET_CODE {
+        all[code as usize] = (1 << code, code);
+        code += 1;
     }
-}
+    all
+};
 
-fn match_length(code: usize) -> Option<(u32, u8)> {
-    match code.checked_sub(32) {
-        Some(long) => LONG_MATCHES.get(long).copied(),
-        None => Some((u32::try_from(code).ok()? + 3, 0)),
+/// Codes that stand for values from `least` on, and behind them those of `long`.
+const fn short_and_long<const ALL: usize, const LONG: usize>(least: u32, long: [(u32, u8); LONG]) -> [(u32, u8); ALL] {
+    let mut all = [(0, 0); ALL];
+    let (mut at, mut value) = (0, least);
+    while at < ALL {
+        all[at] = if at < ALL - LONG { (value, 0) } else { long[at + LONG - ALL] };
+        (at, value) = (at + 1, value + 1);
     }
-}
-
-fn offset(code: usize) -> Option<(u32, u8)> {
-    let extra = u8::try_from(code).ok().filter(|&extra| extra <= MOST_OFFSET_CODE)?;
-    Some((1 << extra, extra))
+    all
 }
 
 /// Where the bytes of the stream from `start` on come from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Sequence {
     /// First byte, a literal if there are any.
     start: u32,
     /// First byte that is copied.
     copied: u32,
-    /// From so far back, in bytes.
-    offset: u32,
+    /// From how far back, in bytes and 3 more; up to 3 it is one of the offsets used last.
+    far: u32,
     /// Literals before those of this sequence.
     literals: u32,
+}
+
+impl Sequence {
+    /// Which of the offsets used last is used again, 0 the latest; 3 for one less than the latest, None for a new one.
+    #[inline(always)]
+    fn again(&self) -> Option<u32> {
+        (self.far <= 3).then(|| (self.far + u32::from(self.copied == self.start)).saturating_sub(1))
+    }
+}
+
+/// The offset of the last of these sequences. Most are never asked for theirs, so nobody keeps those used last. None if it
+/// is further back than the `looks` that may be taken, of which this takes some.
+fn offset_of(sequences: &[Sequence], looks: &mut usize) -> Option<usize> {
+    // Looked for is what stood at `place` of those used last; less so much.
+    let (mut place, mut less) = (0, 0);
+    for sequence in sequences.iter().rev() {
+        *looks = looks.checked_sub(1)?;
+        place = match (sequence.again(), place) {
+            (None, 0) => return (sequence.far as usize - 3).checked_sub(less),
+            (Some(3), 0) => {
+                less += 1;
+                0
+            }
+            (None | Some(3), _) => place - 1,
+            (Some(used), 0) => used,
+            (Some(used), _) if place <= used => place - 1,
+            _ => place,
+        };
+    }
+    [1_usize, 4, 8].get(place as usize)?.checked_sub(less)
+}
+
+/// Three states of the codes, and the bits that are left.
+struct Reader<'a> {
+    codes: &'a Codes,
+    bits: Backward<'a>,
+    length: u64,
+    far: u64,
+    copying: u64,
+    start: u64,
+    literals: u64,
+}
+
+impl<'a> Reader<'a> {
+    #[inline(always)]
+    fn new(codes: &'a Codes, section: &'a [u8]) -> Option<Self> {
+        let mut bits = Backward::new(section)?;
+        let length = bits.read(codes.lengths.table.log.into())?;
+        let far = bits.read(codes.distances.table.log.into())?;
+        let copying = bits.read(codes.copies.table.log.into())?;
+        Some(Self { codes, bits, length, far, copying, start: 0, literals: 0 })
+    }
+
+    /// Read a sequence, and unless it is the last one the next states.
+    #[inline(always)]
+    fn next<const LAST: bool>(&mut self, slot: &mut Sequence) -> Option<()> {
+        let Codes { lengths, distances, copies } = self.codes;
+        let l = lengths.table.cell(self.length);
+        let o = distances.table.cell(self.far);
+        let m = copies.table.cell(self.copying);
+        let (extra, next) = Cell::widths([l, o, m]);
+        let next = if LAST { 0 } else { next };
+        // All is cut out of one word, so that little waits for what is cut out before it.
+        self.bits.skip(extra + next)?;
+        let states = self.bits.from(self.bits.left);
+        let extras = if extra + next > Backward::MOST { self.bits.wide(next, extra)? } else { states >> (next % 64) };
+        let nliterals = l.value() + low(extras, l.extra());
+        let ncopied = m.value() + low(extras >> (l.extra() % 64), m.extra());
+        let far = o.value() + low(extras >> ((l.extra() + m.extra()) % 64), o.extra());
+        if !LAST {
+            self.far = o.base() + low(states, o.nbits());
+            self.copying = m.base() + low(states >> (o.nbits() % 64), m.nbits());
+            self.length = l.base() + low(states >> ((o.nbits() + m.nbits()) % 64), l.nbits());
+        }
+        let copied = self.start + nliterals;
+        *slot =
+            Sequence { start: half(self.start), copied: half(copied), far: half(far), literals: half(self.literals) };
+        self.start = copied + ncopied;
+        self.literals += nliterals;
+        Some(())
+    }
+
+    /// Read sequences, into all `slots` or until byte `to` is reached. Returns how many.
+    #[inline(always)]
+    fn read(&mut self, slots: &mut [Sequence], to: u64) -> Option<usize> {
+        let (last, others) = slots.split_last_mut()?;
+        for (n, slot) in others.iter_mut().enumerate() {
+            self.next::<false>(slot)?;
+            if self.start >= to {
+                return Some(n + 1);
+            }
+        }
+        self.next::<true>(last)?;
+        (self.bits.left == 0).then_some(others.len() + 1)
+    }
 }
 
 /// Literals of a block.
@@ -130,14 +237,69 @@ enum Section<'a> {
     Coded(&'a [u8], bool),
 }
 
+/// A kind of code in sequences: its known distribution and that one's log, the largest log, and what it stands for.
+struct Kind {
+    known: &'static [i16],
+    log: u32,
+    most: u32,
+    meanings: Meanings,
+}
+
+const LENGTHS: Kind = Kind { known: &LITERAL_LENGTHS, log: 6, most: 9, meanings: OF_LITERAL_LENGTHS };
+const DISTANCES: Kind = Kind { known: &OFFSETS, log: 5, most: 8, meanings: OF_OFFSETS };
+const COPIES: Kind = Kind { known: &MATCH_LENGTHS, log: 6, most: 9, meanings: OF_MATCH_LENGTHS };
+
+/// The table of a kind of code.
+#[derive(Debug, Default)]
+struct Code {
+    table: Table,
+    /// Whether that is the table of the known distribution.
+    known: bool,
+}
+
+impl Code {
+    /// Become the code that `mode` says, and give what follows its description.
+    fn open<'a>(&mut self, kind: &Kind, mode: u8, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let known = std::mem::replace(&mut self.known, false);
+        match mode & 3 {
+            0 => {
+                if !known {
+                    self.table.build(&Shares::of(kind.known, kind.log), kind.meanings)?;
+                }
+                self.known = true;
+                Some(bytes)
+            }
+            1 => {
+                let (&symbol, rest) = bytes.split_first()?;
+                self.table.single(symbol.into(), kind.meanings)?;
+                Some(rest)
+            }
+            2 => {
+                let (shares, rest) = Shares::read(bytes, kind.most)?;
+                self.table.build(&shares, kind.meanings)?;
+                Some(rest)
+            }
+            _ => None, // that of an earlier block
+        }
+    }
+}
+
+/// The codes of a block's sequences: literal lengths, offsets, match lengths.
+#[derive(Debug, Default)]
+struct Codes {
+    lengths: Code,
+    distances: Code,
+    copies: Code,
+}
+
 /// Scratch space for reading ranges.
 #[derive(Debug, Default)]
 pub(in super::super) struct Ranges {
-    literal_lengths: Table,
-    offsets: Table,
-    match_lengths: Table,
+    codes: Box<Codes>,
     literals: Literals,
+    /// Those that were read, and what other streams have left behind them.
     sequences: Vec<Sequence>,
+    nsequences: usize,
     /// Ranges that have yet to be looked up: where they come from, where they go, how many bytes.
     sought: Vec<(usize, usize, usize)>,
 }
@@ -145,29 +307,57 @@ pub(in super::super) struct Ranges {
 impl Ranges {
     /// Fill `dst` with the bytes from `from` on of the stream `src`, which has `full` bytes; None if that has to be
     /// left to the library. Damage elsewhere in the stream may go unnoticed.
-    pub(in super::super) fn read(&mut self, src: &[u8], full: usize, from: usize, dst: &mut [u8]) -> Option<()> {
+    pub(in super::super) fn read(
+        &mut self,
+        isa: Isa,
+        src: &[u8],
+        full: usize,
+        from: usize,
+        dst: &mut [u8],
+    ) -> Option<()> {
         let to = from.checked_add(dst.len()).filter(|&to| to <= full && full <= MOST_BLOCK)?;
         let (kind, size, content) = only_block(src, full)?;
         match kind {
             0 if size == full && content.len() == full => dst.copy_from_slice(&content[from..to]),
             1 if size == full && content.len() == 1 => dst.fill(content[0]),
             2 if size == content.len() => {
-                let (section, count, rest) = literals_of(content)?;
-                let most = if let Section::Coded(..) = section { MOST_WITH_CODE } else { MOST_SEQUENCES };
-                self.read_sequences(rest, most, count, full, to)?;
-                if let Section::Coded(coded, four) = section {
-                    self.literals.open(coded, count, four)?;
+                #[cfg(target_arch = "x86_64")]
+                if isa.has_avx2() {
+                    #[expect(unsafe_code, reason = "the only step to code for BMI2")]
+                    // SAFETY: an `Isa` with AVX2 exists only where detection found AVX2, BMI1, BMI2 and LZCNT.
+                    return unsafe { self.read_coded_bmi2(content, full, from, dst) };
                 }
-                self.look_up(section, from, dst)?;
+                let _ = isa;
+                self.read_coded(content, full, from, dst)?;
             }
             _ => return None,
         }
         Some(())
     }
 
+    /// The same code, compiled for instructions that cut bits out of words.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt")]
+    fn read_coded_bmi2(&mut self, content: &[u8], full: usize, from: usize, dst: &mut [u8]) -> Option<()> {
+        self.read_coded(content, full, from, dst)
+    }
+
+    #[inline(always)]
+    fn read_coded(&mut self, content: &[u8], full: usize, from: usize, dst: &mut [u8]) -> Option<()> {
+        let (section, count, rest) = literals_of(content)?;
+        let short = dst.len() <= SHORT.max(full / SHORT_PART);
+        // A longer range is worth it where sequences are longer still: bytes from more places are read faster by the library.
+        let most = if short { usize::MAX } else { full / (2 * dst.len()) };
+        self.read_sequences(rest, most, count, full, from + dst.len())?;
+        if let Section::Coded(coded, four) = section {
+            self.literals.open(coded, count, four)?;
+        }
+        self.look_up(section, from, dst)
+    }
+
     /// Read up to `most` sequences until byte `to` of `full` is reached; there are `count` literals for all.
+    #[inline(always)]
     fn read_sequences(&mut self, section: &[u8], most: usize, count: usize, full: usize, to: usize) -> Option<()> {
-        self.sequences.clear();
         let (number, rest) = match *section {
             [0] => (0, &[][..]),
             [low @ 1..=127, ref rest @ ..] => (usize::from(low), rest),
@@ -175,84 +365,51 @@ impl Ranges {
             [255, low, high, ref rest @ ..] => ((usize::from(high) << 8) + usize::from(low) + 0x7F00, rest),
             _ => return None,
         };
-        let (mut start, mut literals) = (0_u32, 0_u32);
         if number > most {
             return None;
         }
+        let Self { codes, sequences, nsequences, .. } = self;
+        if sequences.len() <= number {
+            sequences.resize(number + 1, Sequence::default());
+        }
+        let slots = sequences.get_mut(..=number)?;
+        let (mut start, mut literals) = (0, 0);
         if number > 0 {
             let (&modes, rest) = rest.split_first()?;
-            let rest =
-                open_table(&mut self.literal_lengths, modes >> 6, rest, (&LITERAL_LENGTHS, 6, 9), literal_length)?;
-            let rest = open_table(&mut self.offsets, (modes >> 4) & 3, rest, (&OFFSETS, 5, 8), offset)?;
-            let rest =
-                open_table(&mut self.match_lengths, (modes >> 2) & 3, rest, (&MATCH_LENGTHS, 6, 9), match_length)?;
-            let mut bits = Backward::new(rest)?;
-            let tables = [&self.literal_lengths, &self.offsets, &self.match_lengths];
-            let [lengths, offsets, matches] = tables.map(|table| table.cells.as_slice());
-            let [mut length, mut far, mut copying] = [0; 3];
-            for (state, table) in [&mut length, &mut far, &mut copying].into_iter().zip(tables) {
-                *state = usize::try_from(bits.read(table.log)?).ok()?;
-            }
-            let mut recent = [1_u32, 4, 8];
-            for left in (0..number).rev() {
-                let (l, o, m) = (lengths.get(length)?, offsets.get(far)?, matches.get(copying)?);
-                let extra = bits.read(u32::from(l.extra) + u32::from(o.extra) + u32::from(m.extra))?;
-                let below = |count: u32, skip: u32| u32::try_from((extra >> skip) & ((1 << count) - 1)).unwrap_or(0);
-                let nliterals = l.value + below(l.extra.into(), 0);
-                let ncopied = m.value + below(m.extra.into(), l.extra.into());
-                let value = o.value + below(o.extra.into(), u32::from(l.extra) + u32::from(m.extra));
-                let back = if value > 3 {
-                    recent = [value - 3, recent[0], recent[1]];
-                    value - 3
-                } else {
-                    repeated(&mut recent, value, nliterals == 0)
-                };
-                let copied = start + nliterals;
-                if back == 0 || back > copied {
-                    return None;
-                }
-                self.sequences.push(Sequence { start, copied, offset: back, literals });
-                start = copied + ncopied;
-                literals += nliterals;
-                if start as usize > full || literals as usize > count {
-                    return None;
-                }
-                if start as usize >= to {
-                    return Some(());
-                }
-                if left > 0 {
-                    let next = bits.read(u32::from(l.nbits) + u32::from(m.nbits) + u32::from(o.nbits))?;
-                    let below =
-                        |count: u32, skip: u32| usize::try_from((next >> skip) & ((1 << count) - 1)).unwrap_or(0);
-                    far = usize::from(o.base) + below(o.nbits.into(), 0);
-                    copying = usize::from(m.base) + below(m.nbits.into(), o.nbits.into());
-                    length = usize::from(l.base) + below(l.nbits.into(), u32::from(o.nbits) + u32::from(m.nbits));
-                }
-            }
-            if bits.left != 0 {
-                return None;
+            let rest = codes.lengths.open(&LENGTHS, modes >> 6, rest)?;
+            let rest = codes.distances.open(&DISTANCES, modes >> 4, rest)?;
+            let rest = codes.copies.open(&COPIES, modes >> 2, rest)?;
+            let mut reader = Reader::new(codes, rest)?;
+            *nsequences = reader.read(&mut slots[..number], to as u64)?;
+            Reader { start, literals, .. } = reader;
+            if start >= to as u64 {
+                return (start <= full as u64 && literals <= count as u64).then_some(());
             }
         }
         // What is left of the literals.
-        if start as usize + count != full + literals as usize {
+        if literals > count as u64 || start + count as u64 != full as u64 + literals {
             return None;
         }
-        self.sequences.push(Sequence { start, copied: u32::try_from(full).ok()?, offset: 0, literals });
+        slots[number] = Sequence { start: half(start), copied: half(full as u64), far: 0, literals: half(literals) };
+        *nsequences = number + 1;
         Some(())
     }
 
     /// Find the bytes from `from` on where they come from; None after too many steps.
+    #[inline(always)]
     fn look_up(&mut self, section: Section<'_>, from: usize, dst: &mut [u8]) -> Option<()> {
-        let Self { literals, sequences, sought, .. } = self;
+        let Self { literals, sequences, nsequences, sought, .. } = self;
+        let sequences = &sequences[..*nsequences];
         let mut steps = LEAST_STEPS + sequences.len() / SEQUENCES_PER_STEP;
+        let mut looks = steps * LOOKS_PER_STEP;
         sought.clear();
         sought.push((from, 0, dst.len()));
         while let Some((mut at, mut to, mut length)) = sought.pop() {
             while length > 0 {
                 steps = steps.checked_sub(1)?;
                 let next = sequences.partition_point(|sequence| sequence.start as usize <= at);
-                let Sequence { start, copied, offset, literals: before } = *sequences.get(next.checked_sub(1)?)?;
-                let (start, copied, offset) = (start as usize, copied as usize, offset as usize);
+                let Sequence { start, copied, literals: before, .. } = *sequences.get(next.checked_sub(1)?)?;
+                let (start, copied) = (start as usize, copied as usize);
                 if at < copied {
                     let step = length.min(copied - at);
                     let first = before as usize + at - start;
@@ -264,6 +421,10 @@ impl Ranges {
                     }
                     (at, to, length) = (at + step, to + step, length - step);
                     continue;
+                }
+                let offset = offset_of(&sequences[..next], &mut looks)?;
+                if offset == 0 || offset > copied {
+                    return None;
                 }
                 // What a sequence copies may overlap with where it goes: then it repeats.
                 let end = sequences.get(next).map_or(usize::MAX, |sequence| sequence.start as usize);
@@ -346,44 +507,17 @@ fn only_block(src: &[u8], full: usize) -> Option<(u32, usize, &[u8])> {
     Some(((head >> 1) & 3, (head >> 3) as usize, rest.get(3..)?))
 }
 
-/// Make a table as its mode says and give what follows its description.
-fn open_table<'a>(
-    table: &mut Table,
-    mode: u8,
-    bytes: &'a [u8],
-    (known, log, most): (&[i16], u32, u32),
-    meaning: Meaning,
-) -> Option<&'a [u8]> {
-    match mode {
-        0 => table.build(&Shares::of(known, log), meaning).map(|()| bytes),
-        1 => {
-            let (&symbol, rest) = bytes.split_first()?;
-            table.single(symbol.into(), meaning).map(|()| rest)
-        }
-        2 => {
-            let (shares, rest) = Shares::read(bytes, most)?;
-            table.build(&shares, meaning).map(|()| rest)
-        }
-        _ => None, // that of an earlier block
-    }
-}
-
-/// The offset that `value`, 1 to 3, stands for among those used last, which it becomes the latest of.
-fn repeated(recent: &mut [u32; 3], value: u32, no_literals: bool) -> u32 {
-    let [first, second, third] = *recent;
-    match value + u32::from(no_literals) {
-        1 => {}
-        2 => *recent = [second, first, third],
-        3 => *recent = [third, first, second],
-        _ => *recent = [first.saturating_sub(1), first, second],
-    }
-    recent[0]
+/// The lower half of a word.
+#[inline(always)]
+fn half(word: u64) -> u32 {
+    u32::try_from(word & 0xFFFF_FFFF).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Encoder;
     use super::*;
+    use crate::testing::Random;
     use proptest::prelude::*;
 
     #[test]
@@ -395,11 +529,8 @@ mod tests {
 
     /// Bytes of many kinds: noise of some bits, noise among repetitions, ramps, runs, text, repetitions of long ago.
     fn sample(kind: u8, length: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed | 1;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize
-        };
+        let mut source = Random::new(seed | 1);
+        let mut random = move || (source.number() >> 33) as usize;
         let byte = |number: usize| number.to_le_bytes()[0];
         let mut out: Vec<u8> = Vec::with_capacity(length);
         while out.len() < length {
@@ -443,7 +574,7 @@ mod tests {
                     for at in (0..length).step_by(length / 40 + 1).chain([length - 1]) {
                         let mut found = [0];
                         all += 1;
-                        if ranges.read(&coded, length, at, &mut found).is_some() {
+                        if ranges.read(Isa::detect(), &coded, length, at, &mut found).is_some() {
                             assert_eq!(found[0], src[at], "kind {kind}, byte {at} of {length} at level {clevel}");
                             read += 1;
                         }
@@ -462,8 +593,53 @@ mod tests {
             let coded = encoded(&src, 3);
             for at in (0..65_536).step_by(777) {
                 let mut found = [0; 10];
-                let outcome = ranges.read(&coded, src.len(), at, &mut found[..10.min(src.len() - at)]);
+                let outcome = ranges.read(Isa::detect(), &coded, src.len(), at, &mut found[..10.min(src.len() - at)]);
                 assert_eq!(outcome, Some(()), "kind {kind}, byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_of_many_sequences_is_read_without_the_library() {
+        let mut ranges = Ranges::default();
+        let src = sample(5, 65_536, 5);
+        let coded = encoded(&src, 5);
+        let mut read = 0;
+        for at in (0..65_536 - 10).step_by(777) {
+            let mut found = [0; 10];
+            if ranges.read(Isa::detect(), &coded, src.len(), at, &mut found).is_some() {
+                assert_eq!(found, src[at..at + 10], "byte {at}");
+                read += 1;
+            }
+        }
+        assert!(ranges.nsequences > 2000 && read > 80, "{read} reads, {} sequences", ranges.nsequences);
+    }
+
+    #[test]
+    fn offsets_used_last_are_found_again() {
+        // What RFC 8878 says, step by step, against looking back.
+        let mut random = Random::new(1);
+        for _ in 0..200 {
+            let (mut recent, mut sequences) = ([1_u32, 4, 8], Vec::new());
+            for _ in 0..20 {
+                let state = random.number();
+                let (far, literals) = (1 + (state >> 33) as u32 % 5, (state >> 40) as u32 % 2);
+                let far = if far > 3 { far + (state >> 45) as u32 % 1000 } else { far };
+                let [first, second, third] = recent;
+                recent = match if far > 3 { 5 } else { far + u32::from(literals == 0) } {
+                    1 => recent,
+                    2 => [second, first, third],
+                    3 => [third, first, second],
+                    4 => [first.wrapping_sub(1), first, second],
+                    _ => [far - 3, first, second],
+                };
+                sequences.push(Sequence { start: 0, copied: literals, far, literals: 0 });
+                let found = offset_of(&sequences, &mut 20);
+                if recent.iter().all(|&offset| (1..2000).contains(&offset)) {
+                    assert_eq!(found, Some(recent[0] as usize), "{sequences:?}");
+                } else {
+                    break;
+                }
             }
         }
     }
@@ -473,17 +649,17 @@ mod tests {
         let mut ranges = Ranges::default();
         let src = sample(5, MOST_BLOCK + 1, 5);
         let mut found = [0; 4];
-        assert_eq!(ranges.read(&encoded(&src, 5), src.len(), 7, &mut found), None);
+        assert_eq!(ranges.read(Isa::detect(), &encoded(&src, 5), src.len(), 7, &mut found), None);
         let src = sample(2, 5000, 5);
         let coded = encoded(&src, 5);
-        assert_eq!(ranges.read(&coded, 5000, 4996, &mut found), Some(()));
-        assert_eq!(ranges.read(&coded, 5000, 4997, &mut found), None);
-        assert_eq!(ranges.read(&coded, 4999, 7, &mut found), None);
-        assert_eq!(ranges.read(&[], 5000, 7, &mut found), None);
+        assert_eq!(ranges.read(Isa::detect(), &coded, 5000, 4996, &mut found), Some(()));
+        assert_eq!(ranges.read(Isa::detect(), &coded, 5000, 4997, &mut found), None);
+        assert_eq!(ranges.read(Isa::detect(), &coded, 4999, 7, &mut found), None);
+        assert_eq!(ranges.read(Isa::detect(), &[], 5000, 7, &mut found), None);
         for bit in [0, 1, 2, 3, 6] {
             let mut other = coded.clone();
             other[4] ^= 1 << bit;
-            assert_eq!(ranges.read(&other, 5000, 7, &mut found), None, "bit {bit} of the descriptor");
+            assert_eq!(ranges.read(Isa::detect(), &other, 5000, 7, &mut found), None, "bit {bit} of the descriptor");
         }
     }
 
@@ -501,8 +677,11 @@ mod tests {
             let coded = encoded(&src, clevel);
             let from = from.index(length);
             let mut found = vec![0; count.index(length - from) + 1];
-            if Ranges::default().read(&coded, length, from, &mut found).is_some() {
-                prop_assert_eq!(&found[..], &src[from..from + found.len()]);
+            for isa in Isa::available() {
+                found.fill(0);
+                if Ranges::default().read(isa, &coded, length, from, &mut found).is_some() {
+                    prop_assert_eq!(&found[..], &src[from..from + found.len()], "{}", isa.name());
+                }
             }
         }
 
@@ -523,7 +702,7 @@ mod tests {
             let mut found = [0; 9];
             let to = (from + 9).min(src.len());
             let found = &mut found[..to - from];
-            if Ranges::default().read(&coded, src.len(), from, found).is_some() && fine {
+            if Ranges::default().read(Isa::detect(), &coded, src.len(), from, found).is_some() && fine {
                 prop_assert_eq!(&*found, &whole[from..to]);
             }
         }
