@@ -254,6 +254,7 @@ def test_a_chunk_put_in_the_place_of_another_by_its_name_twice(frame: Path) -> N
 
 def test_a_frame_whose_name_is_being_taken_is_found(frame: Path) -> None:
     frame.rename(frame.with_name(f".{frame.name}.0123456789ab.old"))
+    frame.with_name(f".{frame.name}.b2taking").write_text("0123456789ab")
     assert superchunk.verify(frame).status == "sound"
 
 

@@ -25,8 +25,9 @@ from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
 from superchunk.params import MMAP_MODES, MODES, local_path
 from superchunk.storage.file import remove_file
-from superchunk.storage.folder import INDEX_NAME, belongs, find_name, is_folder, joined, remove_frame_folder
+from superchunk.storage.folder import INDEX_NAME, belongs, is_folder, joined, remove_frame_folder
 from superchunk.storage.frames import FrameStore
+from superchunk.storage.names import find_name, settle_name
 from superchunk.storage.sidecar import environment_locking
 
 if TYPE_CHECKING:
@@ -423,11 +424,13 @@ def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
         return
     if os.path.isdir(target) and not os.path.islink(target):  # noqa: PTH112, PTH114
         _check_sparse(target)
+        settle_name(target)
         remove_frame_folder(target)
         return
     if not os.path.isfile(target) or not _is_frame(target):  # noqa: PTH113
         msg = f"{target}: not a frame, so it is not removed"
         raise ArgumentError(msg)
+    settle_name(target)
     remove_file(target)
     remove_file(f"{target}.b2lock")
 

@@ -32,8 +32,9 @@ from superchunk.exceptions import ArgumentError, StorageError
 from superchunk.params import local_path
 from superchunk.storage.changes import repeated_chunk
 from superchunk.storage.file import FileBytes
-from superchunk.storage.folder import find_name, is_folder
+from superchunk.storage.folder import is_folder
 from superchunk.storage.frames import FrameStore
+from superchunk.storage.names import find_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

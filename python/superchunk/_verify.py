@@ -23,8 +23,9 @@ from superchunk.exceptions import FormatError
 from superchunk.frame.legacy import HEAD_LEN, is_legacy
 from superchunk.params import default_nthreads, local_path
 from superchunk.storage.file import FileBytes
-from superchunk.storage.folder import find_name, is_folder
+from superchunk.storage.folder import is_folder
 from superchunk.storage.legacy import open_legacy, read_legacy
+from superchunk.storage.names import find_name
 
 if TYPE_CHECKING:
     import os

@@ -209,11 +209,11 @@ class ChunkFiles(FollowedFolder):
         folder = self.folder.path
         path = joined(folder, SETTLED_NAME)
         try:
-            link_file(joined(folder, INDEX_NAME), path)
+            link_file(joined(folder, INDEX_NAME), path, told_as=self.path)
         except StorageError as error:
             if error.errno != errno.EEXIST:
                 raise
-        sync_folder(folder)
+        sync_folder(folder, told_as=self.path)
         self._settled = KeptIndex(path)
 
     def _keep_pinned(self) -> None:
@@ -221,7 +221,7 @@ class ChunkFiles(FollowedFolder):
         if is_pinned(self.file):
             folder = self.folder.path
             path = joined(folder, pin_name())
-            link_file(joined(folder, INDEX_NAME), path)
+            link_file(joined(folder, INDEX_NAME), path, told_as=self.path)
             self._pins.append(KeptIndex(path))
 
     def _committed(self) -> None:

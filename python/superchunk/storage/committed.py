@@ -441,7 +441,12 @@ class CommittedFrame(MutableChunkTable):
         """Tidy up behind a commit."""
 
     def give_up(self, why: SuperchunkError) -> None:
-        """Come back to the committed state, and warn of what is lost, because `why`."""
+        """Come back to the committed state, and warn of what is lost, because `why`; without a name, be no more."""
+        self._drop_changes(why)
+        if self.unpublished is not None:
+            self.discard()
+
+    def _drop_changes(self, why: SuperchunkError) -> None:
         with self.lock:
             if not self._dirty:
                 return

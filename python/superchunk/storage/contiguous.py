@@ -38,13 +38,14 @@ from superchunk.storage import registry
 from superchunk.storage.committed import empty_frame
 from superchunk.storage.copying import copy_chunks
 from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
-from superchunk.storage.folder import is_folder, open_folder, take_name
+from superchunk.storage.folder import is_folder, open_folder
 from superchunk.storage.followed import FollowedFile
 from superchunk.storage.loading import PROBE_LEN, parse_bytes
 from superchunk.storage.locks import WriterLock, leads_to
+from superchunk.storage.names import aside_of, take_name
 from superchunk.storage.recovery import newest_intact
 from superchunk.storage.seals import renew_seals
-from superchunk.storage.strays import aside_of, remove_strays
+from superchunk.storage.strays import remove_strays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from superchunk.storage.changes import Mark
     from superchunk.storage.committed import CommittedFrame
 
-__all__ = ["ContiguousState", "about", "aside_of", "refuse_if_written"]
+__all__ = ["ContiguousState", "about", "refuse_if_written"]
 _SECTOR = 512
 """Bytes that a disk writes at once."""
 
@@ -497,12 +498,6 @@ class ContiguousState(FollowedFile):
         if self.file.size() > self.start + end:
             self.file.truncate(self.start + end)
         self._stray = False
-
-    def give_up(self, why: SuperchunkError) -> None:
-        """Come back to the committed state, and warn of what is lost, because `why`."""
-        super().give_up(why)
-        if self.unpublished is not None:
-            self.discard()
 
     def discard(self) -> None:
         """Remove a file that has not got its name yet."""

@@ -155,19 +155,19 @@ def replace_file(old: str, new: str, *, told_as: str | None = None) -> None:
         raise storage_error(error, told_as or new) from error
 
 
-def link_file(old: str, new: str) -> None:
+def link_file(old: str, new: str, *, told_as: str | None = None) -> None:
     """Give the file `old` a second name, `new`.
 
     Raises
     ------
     StorageError
-        Something has that name, or the system refuses.
+        Something has that name, or the system refuses; it is about `told_as`, or `new`.
 
     """
     try:
         system.link(old, new)
     except OSError as error:
-        raise storage_error(error, new) from error
+        raise storage_error(error, told_as or new) from error
 
 
 def remove_file(path: str) -> None:

@@ -1,4 +1,4 @@
-"""The directory of a sparse frame: which names there are in it, and how it takes another's place.
+"""The directory of a sparse frame: which names there are in it.
 
 ::
 
@@ -8,14 +8,11 @@
     NAME/.settled.b2frame               the newest index file known to be on the disk, while it is not the present one
     NAME/.pinned-XXXXXXXXXXXX.b2frame   an index file that a snapshot goes by
     NAME/.chunks.b2frame.XXXXXXXXXXXX.new, NAME/.XXXXXXXX.chunk.XXXXXXXXXXXX.new    being written
-    .NAME.XXXXXXXXXXXX.new              beside it: a frame that will get the name
-    .NAME.XXXXXXXXXXXX.old              beside it: what had the name until then
-    .NAME.XXXXXXXXXXXX.kept             beside it: the same, for snapshots that go by it
 
 A path is never built from anything but such a name. Nothing else in the directory is ever
 touched, and no symbolic link followed. Knows nothing about what is in the files.
 
-Source: docs/format/sparse.md, "Files" and "Taking a name".
+Source: docs/format/sparse.md, "Files".
 """
 
 from __future__ import annotations
@@ -24,10 +21,7 @@ import os
 import re
 from typing import Final
 
-from superchunk.exceptions import StorageError
-from superchunk.storage.file import FileBytes, remove_file, remove_folder, replace_file, storage_error, sync_folder
-from superchunk.storage.locks import WriterLock
-from superchunk.storage.pins import is_pinned
+from superchunk.storage.file import remove_file, remove_folder, storage_error
 
 __all__ = [
     "INDEX_NAME",
@@ -38,8 +32,6 @@ __all__ = [
     "belongs",
     "chunk_id",
     "chunk_name",
-    "find_name",
-    "give_up",
     "is_folder",
     "joined",
     "list_folder",
@@ -47,7 +39,6 @@ __all__ = [
     "pin_name",
     "remove_frame_folder",
     "staging_name",
-    "take_name",
 ]
 
 INDEX_NAME: Final = "chunks.b2frame"
@@ -61,9 +52,7 @@ _HEX = 16
 _CHUNK = r"[0-9A-F]{8}\.chunk"
 _PINNED = r"\.pinned-[0-9a-f]{12}\.b2frame"
 _UNFINISHED = r"\.(?:chunks\.b2frame|[0-9A-F]{8}\.chunk)\.[0-9a-f]{12}\.new"
-_OLD = r"[0-9a-f]{12}\.old"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_LONGEST = 200
 
 
 def joined(folder: str, name: str) -> str:
@@ -195,144 +184,3 @@ def remove_frame_folder(folder: str) -> None:
         if belongs(name):
             remove_file(joined(folder, name))
     remove_folder(folder)
-
-
-def take_name(new: str, name: str) -> bool:
-    """Give a new frame, a file or a directory, the name of what may be there; return whether that was in several steps.
-
-    What was there is removed; a directory with snapshots is kept under another name.
-
-    One file replaces another in one step. A directory cannot be replaced in one: what has
-    the name gets another one first, by which `find_name` finds it after a crash.
-
-    Parameters
-    ----------
-    new
-        The frame, complete; it is called ``.NAME.XXXXXXXXXXXX.new``.
-    name
-        The path it gets, in the same directory.
-
-    Raises
-    ------
-    StorageError
-        The system refuses; `name` is what it was.
-
-    """
-    if not os.path.lexists(name) or not (is_folder(name) or is_folder(new)):
-        replace_file(new, name)
-        return False
-    old = new[: -len(".new")] + ".old"
-    replace_file(name, old, told_as=name)
-    try:
-        replace_file(new, name)
-    except StorageError:
-        replace_file(old, name)
-        raise
-    try:
-        sync_folder(os.path.dirname(name))  # noqa: PTH120 - a str all the way
-        give_up(old)
-    except StorageError:
-        return True  # the new frame has its name; what is left of the old one has none
-    return True
-
-
-def give_up(old: str) -> None:
-    """Remove a frame that has lost its name to another one; keep a directory that snapshots go by.
-
-    Raises
-    ------
-    StorageError
-        The system refuses.
-
-    """
-    if not is_folder(old):
-        remove_file(old)
-        return
-    try:
-        index = FileBytes.open(joined(old, INDEX_NAME), follow=False)
-    except (FileNotFoundError, StorageError):
-        pass  # nobody can have begun to go by it
-    else:
-        try:
-            if is_pinned(index):
-                replace_file(index.path, joined(old, pin_name()))
-            else:
-                remove_file(index.path)
-        finally:
-            index.close()
-    if not any(_goes_by(joined(old, name)) for name in list_folder(old).pinned):
-        remove_frame_folder(old)
-    elif old.endswith(".old"):
-        replace_file(old, old[: -len(".old")] + ".kept")
-
-
-def _goes_by(path: str) -> bool:
-    try:
-        file = FileBytes.open(path, follow=False)
-    except FileNotFoundError:
-        return False
-    try:
-        return is_pinned(file)
-    finally:
-        file.close()
-
-
-def find_name(path: str, *, mend: bool = False) -> str | None:
-    """Return where the frame of the name `path` is, None if nowhere.
-
-    That is `path`, unless a writer was killed while it replaced the frame: then the old
-    one has another name.
-
-    Parameters
-    ----------
-    path
-        The name.
-    mend
-        Give it back, if the writer is dead.
-
-    Raises
-    ------
-    StorageError
-        The system refuses.
-
-    """
-    if os.path.lexists(path):
-        return path
-    parent, base = os.path.split(path)
-    prefix = f".{base[:_LONGEST]}."
-    try:
-        names = os.listdir(parent or os.curdir)  # noqa: PTH208 - a str all the way
-    except OSError:
-        return None
-    for name in names:
-        # Nearly no name begins so; a pattern with the path in it would be compiled for each path.
-        if name.startswith(prefix) and re.fullmatch(_OLD, name[len(prefix) :]):
-            old = joined(parent, name)
-            if is_folder(old) and not os.path.lexists(joined(old, INDEX_NAME)):
-                continue  # it was replaced, and then its heir removed
-            if not mend or _being_replaced(old[: -len(".old")] + ".new"):
-                return old
-            replace_file(old, path)
-            return path
-    return path if os.path.lexists(path) else None
-
-
-def _being_replaced(new: str) -> bool:
-    """Return whether the writer of the frame `new`, which will get a name, is alive."""
-    lock = WriterLock()
-    try:
-        if is_folder(new):
-            fd = open_folder(new)
-            file = FileBytes(new, fd)
-        else:
-            file = FileBytes.open(new, follow=False)
-    except (OSError, StorageError):
-        return False
-    try:
-        lock.acquire(file.read_fd, new)
-    except StorageError:
-        return True
-    finally:
-        lock.release()
-        file.close()
-    return False

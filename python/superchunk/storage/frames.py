@@ -16,8 +16,9 @@ from superchunk.exceptions import ArgumentError, ReadOnlyError, StorageError
 from superchunk.frame.metalayers import MAX_METALAYERS
 from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
-from superchunk.storage.folder import find_name, is_folder
+from superchunk.storage.folder import is_folder
 from superchunk.storage.handles import StateHandle
+from superchunk.storage.names import find_name
 from superchunk.storage.sidecar import LockSidecar
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from superchunk.storage import registry
 from superchunk.storage.chunk_files import BELOW_CBYTES, ChunkFiles, try_to_remove
 from superchunk.storage.chunk_ids import ChunkIds
 from superchunk.storage.committed import empty_frame
-from superchunk.storage.contiguous import about, aside_of, refuse_if_written
+from superchunk.storage.contiguous import about, refuse_if_written
 from superchunk.storage.file import (
     FileBytes,
     link_file,
@@ -50,11 +50,11 @@ from superchunk.storage.folder import (
     list_folder,
     open_folder,
     remove_frame_folder,
-    take_name,
 )
 from superchunk.storage.followed_folder import absolute, read_present, settled_frame
 from superchunk.storage.loading import PROBE_LEN
 from superchunk.storage.locks import leads_to, separate
+from superchunk.storage.names import aside_of, take_name
 from superchunk.storage.pins import unpin
 from superchunk.storage.strays import remove_strays
 
