@@ -16,7 +16,13 @@ NAMES = sorted(name for name in dir(_engine) if not name.startswith("_"))
 
 def test_the_stub_says_what_the_module_has() -> None:
     command = [sys.executable, "-m", "mypy.stubtest", "superchunk._engine"]
-    options = ["--mypy-config-file", "pyproject.toml", "--allowlist", "tests/stubtest-allow"]
+    options = [
+        "--mypy-config-file",
+        "pyproject.toml",
+        "--allowlist",
+        "tests/stubtest-allow",
+        "--ignore-unused-allowlist",
+    ]
     done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

