@@ -138,6 +138,15 @@ impl Encoder {
         self.codec == Codec::Zlib
     }
 
+    /// The search for a stream of `length` bytes in which little is repeated: the level's own, or one that comes to its size.
+    #[must_use]
+    pub fn substitute(&self, length: usize) -> usize {
+        match &self.kind {
+            Kind::Zstd(encoder) => encoder.substitute(length),
+            _ => self.rungs() - 1,
+        }
+    }
+
     /// The searches for streams of a MiB and more that differ so little that some places of one tell which will do. The
     /// last comes to the size of the level's own there, and is that if there are no such searches.
     #[must_use]

@@ -165,7 +165,11 @@ impl Searches {
             Choice::Plain if finding.is_alike(src.len(), self.scout_pieces(src, dst)) => None,
             Choice::Rung(rung) if rung < last && finding.left.is_some() => {
                 let length = self.own.encode_at(rung, src, dst);
-                if self.will_do(finding, src, length)? { length } else { self.own.encode(src, dst) }
+                if self.will_do(finding, src, length)? {
+                    length
+                } else {
+                    self.encode_thoroughly(length.unwrap_or(src.len()), src.len(), src, dst)
+                }
             }
             Choice::Rung(rung) if rung < last && finding.is_alike(src.len(), self.scout(src, dst)) => {
                 self.own.encode_at(rung, src, dst)
@@ -174,8 +178,16 @@ impl Searches {
                 let noise = self.noise.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
                 self.own.encode_around(&noise, src, dst)
             }
-            _ => self.own.encode(src, dst),
+            _ => self.encode_thoroughly(finding.left.unwrap_or(0), finding.sample, src, dst),
         })
+    }
+
+    /// Compress to the size of the level's own search, where about `left` of `full` bytes will be left.
+    fn encode_thoroughly(&mut self, left: usize, full: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        if DENSE * left < full {
+            return self.own.encode(src, dst);
+        }
+        self.own.encode_at(self.own.substitute(src.len()), src, dst)
     }
 
     /// Whether the level's own search would find little in a stream of which the chosen one left so much.
