@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import blosc2
 import numpy as np
 from pairs import Effort, figure, kept, once, record_parser, rounds, surroundings, write_record
+from peers import close
 
 import superchunk
 
@@ -231,13 +232,6 @@ def in_new_files(call: Callable[[Any, Path], Any], folder: Path, effort: Effort)
                 remove(path)
         pairs.append((took[superchunk], took[blosc2]))
     return figure(pairs[1:])
-
-
-def close(array: Any) -> None:  # noqa: ANN401 - either package
-    """Close an array or a frame; theirs is closed when the last reference goes."""
-    schunk = getattr(array, "schunk", array)
-    if hasattr(schunk, "close"):
-        schunk.close()
 
 
 def in_memory(data: NDArray[Any], package: Any, _: Path) -> None:  # noqa: ANN401 - either package

@@ -74,7 +74,7 @@ class Blosc2Like(Peer):
         """Open an array or a frame; slices of a frame are bytes."""
         handle = self.package.open(str(path), mode=mode)
         yield handle
-        close(getattr(handle, "schunk", handle))
+        close(handle)
 
     @contextmanager
     def appending(self, path: Path, dtype: np.dtype[Any]) -> Iterator[Callable[[NDArray[Any]], Any]]:
@@ -85,8 +85,9 @@ class Blosc2Like(Peer):
         close(frame)
 
 
-def close(schunk: Any) -> None:  # noqa: ANN401 - of either package
-    """Close it; theirs is closed when the last reference goes."""
+def close(array: Any) -> None:  # noqa: ANN401 - of either package
+    """Close an array or a frame; theirs is closed when the last reference goes."""
+    schunk = getattr(array, "schunk", array)
     if hasattr(schunk, "close"):
         schunk.close()
 

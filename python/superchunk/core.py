@@ -548,6 +548,15 @@ def set_releasegil(gilstate: bool) -> bool:  # noqa: FBT001  (positional for use
     return previous
 
 
+def _limit(nbytes: int) -> int:
+    """Return a number of bytes that are kept at most."""
+    checked = operator.index(nbytes)
+    if checked < 0:
+        msg = f"nbytes: expected at least 0, got {checked}"
+        raise ValueError(msg)
+    return checked
+
+
 def set_block_cache(nbytes: int) -> int:
     """Set how many bytes of decoded blocks are kept for each open frame in a file; return what it was.
 
@@ -568,11 +577,7 @@ def set_block_cache(nbytes: int) -> int:
         It is negative.
 
     """
-    checked = operator.index(nbytes)
-    if checked < 0:
-        msg = f"nbytes: expected at least 0, got {checked}"
-        raise ValueError(msg)
-    return _engine.set_cache_limit(checked)
+    return _engine.set_cache_limit(_limit(nbytes))
 
 
 def set_kept_memory(nbytes: int) -> int:
@@ -595,11 +600,7 @@ def set_kept_memory(nbytes: int) -> int:
         It is negative.
 
     """
-    checked = operator.index(nbytes)
-    if checked < 0:
-        msg = f"nbytes: expected at least 0, got {checked}"
-        raise ValueError(msg)
-    return _engine.set_memory_limit(checked)
+    return _engine.set_memory_limit(_limit(nbytes))
 
 
 def free_resources() -> None:
