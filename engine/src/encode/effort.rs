@@ -372,9 +372,7 @@ impl Searches {
     /// Find out how to compress long blocks that are one stream, such as this one, with searches like
     /// the level's own.
     fn find_by_places(&mut self, block: &[u8]) -> Result<Box<[Finding]>> {
-        let sample: Vec<u8> =
-            block.chunks(block.len() / PLACES).take(PLACES).flat_map(|part| middle(part, PLACE)).copied().collect();
-        let mut findings = self.find(&[&sample], self.own.kindred())?;
+        let mut findings = self.find(&[&places(block)], self.own.kindred())?;
         let mut room = std::mem::take(&mut self.room);
         let dst = resize(&mut room, block.len())?;
         // Pieces repeat less than all that lies between them.
@@ -385,6 +383,11 @@ impl Searches {
         }
         self.room = room;
         Ok(findings)
+    }
+
+    /// Whether bytes are noise to the last piece, which is sooner found than that deflate makes nothing of them.
+    fn is_all_noise(&mut self, bytes: &[u8]) -> bool {
+        self.noise.as_mut().is_some_and(|finder| finder.find(bytes) == [0..bytes.len()])
     }
 
     /// Whether a part of a block is noise that is worth going around. The rest must not repeat what stands on its other
@@ -423,6 +426,9 @@ impl Searches {
     /// Whether the level's own search makes anything of a part of what scouting makes nothing of.
     fn may_pay(&mut self, src: &[u8], room: &mut [u8]) -> bool {
         let part = middle(src, NOISE.min(src.len()));
+        if self.is_all_noise(part) {
+            return false;
+        }
         let length = self.own.encode_at(self.own.telling(), part, &mut room[..part.len()]);
         length.is_some_and(|length| pays(length, part))
     }
@@ -437,6 +443,11 @@ fn pays(length: usize, of: &[u8]) -> bool {
 fn middle(bytes: &[u8], length: usize) -> &[u8] {
     let start = (bytes.len() - length) / 2;
     &bytes[start..start + length]
+}
+
+/// Some places of a long block, one after the other.
+fn places(block: &[u8]) -> Vec<u8> {
+    block.chunks(block.len() / PLACES).take(PLACES).flat_map(|part| middle(part, PLACE)).copied().collect()
 }
 
 /// The block that stands for `nblocks`: of several, the one of which scouting leaves neither much nor little. `weigh`
@@ -482,6 +493,8 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
     let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
     let mut findings = searches.find(&samples, if tells { 0 } else { last }..=last)?;
     if let [finding] = &mut *findings
+        // Something else has a place in it if it is a sixteenth of the block.
+        && !(finding.is_plain() && stream >= PLACES * PLACE && searches.is_all_noise(&places(block)))
         && searches.has_noise(block)?
     {
         finding.choice = Choice::Around;

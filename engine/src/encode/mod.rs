@@ -8,17 +8,18 @@
 //! "Variable-length blocks".
 
 mod effort;
+mod noise;
 mod special;
 mod vlblocks;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::chunk::{KEEP, MAX_DICT, resize};
 use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, ndlz, train_dictionary};
+use crate::copy::copy;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters::{self, Scratch};
@@ -54,6 +55,7 @@ struct Worker {
     filters: Scratch,
     output: Vec<u8>,
     searches: Option<Searches>,
+    noise: noise::Room,
 }
 
 impl Worker {
@@ -68,6 +70,7 @@ impl Worker {
         if let Some(searches) = &mut self.searches {
             searches.trim(KEEP);
         }
+        self.noise.trim(KEEP);
     }
 }
 
@@ -105,7 +108,7 @@ impl Content for &[u8] {
     }
 
     fn lay_out(&self, start: usize, dst: &mut [u8]) -> Result<()> {
-        dst.copy_from_slice(&self[start..start + dst.len()]);
+        copy(&self[start..start + dst.len()], dst);
         Ok(())
     }
 }
@@ -482,42 +485,6 @@ impl Job<'_> {
             effort::look(searches, block, self.nstreams_of(block.len()), nblocks)
         });
         found.as_ref().map(AsRef::as_ref).map_err(Clone::clone)
-    }
-
-    /// If no stream of any block is worth compressing, write all blocks as they are to `out`. Blocks are copied while
-    /// they are near, and the chunk need not be put together to find that out.
-    fn store_noise(&self, out: &mut [u8]) -> Result<bool> {
-        let suspected = with_worker(|worker| {
-            let Worker { plain, filters, searches, .. } = worker;
-            let findings = self.findings(plain, filters, searches)?;
-            Ok(!findings.is_empty() && findings.iter().all(Finding::is_plain))
-        })?;
-        if !suspected {
-            return Ok(false);
-        }
-        let found = AtomicBool::new(false);
-        let nthreads = if self.src.nbytes() <= SERIAL { 1 } else { self.params.options.nthreads };
-        pool::run(nthreads, out.chunks_mut(self.blocksize).collect(), |nblock, out| {
-            if found.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            if with_worker(|worker| self.is_noise(nblock, worker))? {
-                return self.src.lay_out(nblock * self.blocksize, out);
-            }
-            found.store(true, Ordering::Relaxed);
-            Ok(())
-        })?;
-        Ok(!found.into_inner())
-    }
-
-    /// Whether no stream of a block is worth compressing, as was found.
-    fn is_noise(&self, nblock: usize, worker: &mut Worker) -> Result<bool> {
-        let Worker { plain, filters, searches, .. } = worker;
-        let findings = self.findings(plain, filters, searches)?;
-        let block = self.filter(nblock, plain, filters)?;
-        let searches = self.searches(searches)?;
-        let mut streams = block.chunks_exact(block.len() / self.nstreams_of(block.len())).zip(findings);
-        streams.try_fold(true, |all, (stream, finding)| Ok(all && searches.is_plain(finding, stream)?))
     }
 
     /// The encoders of this thread.
