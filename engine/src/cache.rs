@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::boxes::{Geometry, Pick, read_small_box};
 use crate::chunk::{Chunk, resize};
 use crate::error::Result;
 use crate::files::Stamp;
@@ -283,6 +284,41 @@ impl Cache {
             kept.keep_chunk(key, Arc::new(chunk));
         }
         Ok(())
+    }
+
+    /// Read a box of the one chunk at `place`, offset and length in `file`, which has this stamp, into `dst`. Returns false if
+    /// it is not so small that one thread reads it.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::boxes::read_box`] without a user's codecs, and without those that go by the shape of blocks.
+    pub fn read_box(
+        &self,
+        file: &File,
+        (offset, limit): (u64, u64),
+        geometry: &Geometry,
+        picks: &[Pick<'_>],
+        stamp: Stamp,
+        dst: &mut [u8],
+    ) -> Result<bool> {
+        let key = Key { offset, limit, itemsize: Some(geometry.itemsize()) };
+        let source = Source::File { file, offset, limit };
+        let (steady, kept) = match self.take_steady(stamp) {
+            None => (false, None),
+            Some(mut kept) => (true, kept.heads.get(key)),
+        };
+        if let Some(chunk) = kept {
+            return Ok(read_small_box(geometry, picks, dst, || Ok(chunk.again(source)))?.is_some());
+        }
+        let open = || Chunk::open(source, key.itemsize, None, None);
+        let Some(chunk) = read_small_box(geometry, picks, dst, open)? else { return Ok(false) };
+        if steady
+            && let Some(chunk) = chunk.keep()
+            && let Some(mut kept) = self.take_steady(stamp)
+        {
+            kept.keep_chunk(key, Arc::new(chunk));
+        }
+        Ok(true)
     }
 
     /// Read from an opened chunk, keeping blocks if there is a stamp to keep them under.
