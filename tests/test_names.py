@@ -353,3 +353,37 @@ def test_the_directory_around_a_frame_is_not_listed(
     with SChunk(data=OLD, urlpath=other, contiguous=contiguous, mode="a"):
         pass
     assert content(other) == OLD
+
+
+@KINDS
+@pytest.mark.parametrize("letter", ["x", "é", "字"], ids=["1 byte", "2 bytes", "3 bytes"])
+def test_a_name_may_be_as_long_as_the_system_takes(tmp_path: Path, letter: str, *, old: bool, contiguous: bool) -> None:
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX")
+    path = tmp_path / (letter * (longest // len(letter.encode())))
+    make(path, OLD, contiguous=old)
+    make(path, NEW, contiguous=contiguous)
+    assert content(path) == NEW
+    assert beside(path) == [path.name]
+
+
+@KINDS
+def test_long_names_with_one_beginning_do_not_answer_for_each_other(
+    tmp_path: Path, *, old: bool, contiguous: bool
+) -> None:
+    path, other = (tmp_path / (210 * "x" + ending) for ending in ("1", "2"))
+    moved, ended = 0, True
+    for after in range(200):
+        make(path, OLD, contiguous=old)
+        ended = killed(Ending(after), path, contiguous=contiguous)
+        moved += not path.exists()
+        assert find_name(str(other)) is None
+        make(other, OLD + NEW, contiguous=False)
+        superchunk.open(other, mode="a").compact()
+        assert content(other) == OLD + NEW
+        superchunk.remove_urlpath(other)
+        assert content(path) in (OLD, NEW)
+        superchunk.remove_urlpath(path)
+        if not ended:
+            break
+    assert not ended
+    assert moved

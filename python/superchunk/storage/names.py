@@ -31,15 +31,24 @@ from superchunk.storage.pins import is_pinned
 __all__ = ["Mark", "aside_of", "find_name", "give_up", "prefix_beside", "settle_name", "take_name"]
 
 _LONGEST: Final = 200
-"""Characters of a name that the names beside it repeat."""
+"""Bytes of a name that the names beside it repeat: a system takes 255 in all."""
+_DIGEST: Final = 8
+"""Bytes of the hash that stands for the rest of a longer name."""
 _DIGITS: Final = 12
 _MOST_TRIES: Final = 100
 """Writers that get in between, each with another mark."""
 
 
 def prefix_beside(path: str) -> str:
-    """Return how the names begin that belong to the frame `path`, in its directory."""
-    return f".{os.path.basename(path)[:_LONGEST]}."  # noqa: PTH119 - a str all the way
+    """Return how the names begin that belong to the frame `path`, in its directory, and to no other."""
+    name = os.path.basename(path)  # noqa: PTH119 - a str all the way
+    whole = os.fsencode(name)
+    if len(whole) > _LONGEST:
+        import hashlib  # noqa: PLC0415 - few names are as long
+
+        digest = hashlib.blake2b(whole, digest_size=_DIGEST).hexdigest()
+        name = f"{whole[: _LONGEST - len(digest) - 1].decode(errors='ignore')}-{digest}"
+    return f".{name}."
 
 
 def aside_of(path: str) -> str:
