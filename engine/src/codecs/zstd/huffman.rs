@@ -321,7 +321,7 @@ mod tests {
                 && round % 2 == 0
             {
                 let sum: usize = weights[..count].iter().map(|&weight| (1 << weight) >> 1).sum();
-                weights[count] = u8::from(sum % 2 == 0);
+                weights[count] = u8::from(sum.is_multiple_of(2));
             }
             let expected = plain(&weights[..count]);
             let outcome = code.build(&mut weights.clone(), count);
