@@ -83,6 +83,24 @@ impl Drop for Hired<'_> {
     }
 }
 
+/// Run `lead` on the caller's thread and `help` on others, up to `nthreads` in all, and return when all are done.
+///
+/// There may be fewer threads, or none but the caller's: `lead` must not rely on help, nor `help` wait for ever.
+pub(crate) fn assisted(nthreads: usize, help: impl Fn() + Sync, lead: impl FnOnce()) {
+    let wanted = nthreads.min(most_threads()).saturating_sub(1);
+    let pool = if wanted > 0 { pool(wanted) } else { None };
+    let hired = pool.as_ref().map(|pool| Hired::new(pool, wanted));
+    match (&pool, hired.as_ref().map_or(0, |hired| hired.count)) {
+        (Some(pool), helpers @ 1..) => pool.threads.in_place_scope(|scope| {
+            for _ in 0..helpers {
+                scope.spawn(|_| help());
+            }
+            lead();
+        }),
+        _ => lead(),
+    }
+}
+
 /// Run `work` on each task, with its number, on up to `nthreads` threads, the caller's being one.
 ///
 /// # Errors
@@ -94,13 +112,10 @@ where
     E: Send,
     F: Fn(usize, T) -> Result<(), E> + Sync,
 {
-    let wanted = nthreads.min(tasks.len()).min(most_threads()).saturating_sub(1);
-    let pool = if wanted > 0 { pool(wanted) } else { None };
-    let hired = pool.as_ref().map(|pool| Hired::new(pool, wanted));
-    let helpers = hired.as_ref().map_or(0, |hired| hired.count);
-    let Some(pool) = pool.as_ref().filter(|_| helpers > 0) else {
+    let nthreads = nthreads.min(tasks.len());
+    if nthreads <= 1 {
         return tasks.into_iter().enumerate().try_for_each(|(n, task)| work(n, task));
-    };
+    }
     let queue = Mutex::new(tasks.into_iter().enumerate());
     let failed = AtomicBool::new(false);
     let failure: Mutex<Option<(usize, E)>> = Mutex::new(None);
@@ -116,12 +131,7 @@ where
             }
         }
     };
-    pool.threads.in_place_scope(|scope| {
-        for _ in 0..helpers {
-            scope.spawn(|_| turn());
-        }
-        turn();
-    });
+    assisted(nthreads, turn, turn);
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some((_, error)) => Err(error),
         None => Ok(()),

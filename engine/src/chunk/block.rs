@@ -5,6 +5,8 @@
 //!
 //! Source: docs/format/chunk.md, sections "Blocks and streams" and "Variable-length blocks".
 
+use std::sync::atomic::Ordering;
+
 use super::streams::{Stream, Streams};
 use super::worker::{Worker, resize};
 use super::{Chunk, NOT_OPENED};
@@ -75,25 +77,45 @@ impl Chunk<'_> {
         worker: &mut Worker,
         user: Option<&dyn User>,
     ) -> Result<()> {
-        let pipeline = self.pipeline()?;
-        let mut reference = None;
-        if pipeline.needs_reference() && self.nblocks > 1 && !self.header.vlblocks() {
-            let first = self.reference(worker, user)?;
-            if nblock == 0 {
-                copy(first, dst);
-                return Ok(());
-            }
-            reference = Some(first);
+        let compares = self.pipeline()?.needs_reference() && self.nblocks > 1 && !self.header.vlblocks();
+        if compares && nblock == 0 {
+            return self.decode_reference(dst, worker, user);
         }
-        self.decode_block_with(nblock, dst, reference, worker, user)
+        if compares && !self.reference_begun.swap(true, Ordering::Relaxed) {
+            self.reference(Some(worker), user)?;
+        }
+        self.decode_block_with(nblock, dst, compares, worker, user)
+    }
+
+    /// Decode block 0 into `dst`, and keep it for the others.
+    fn decode_reference(&self, dst: &mut [u8], worker: &mut Worker, user: Option<&dyn User>) -> Result<()> {
+        if self.reference_begun.swap(true, Ordering::Relaxed) {
+            copy(self.reference(Some(worker), user)?, dst);
+            return Ok(());
+        }
+        let mut done = false;
+        let decoded = || {
+            done = true;
+            self.decode_block_with(0, dst, false, worker, user)?;
+            let mut plain = Vec::new();
+            plain.try_reserve_exact(dst.len()).map_err(|_| Error::OutOfMemory { needed: dst.len() as u64 })?;
+            plain.extend_from_slice(dst);
+            Ok(plain)
+        };
+        let plain = self.reference.get_or_init(decoded).as_ref().map_err(Clone::clone)?;
+        if !done {
+            copy(plain, dst);
+        }
+        Ok(())
     }
 
     /// The plain bytes of block 0; the first thread that needs them decodes it, others wait for the outcome.
-    fn reference(&self, worker: &mut Worker, user: Option<&dyn User>) -> Result<&[u8]> {
+    fn reference(&self, worker: Option<&mut Worker>, user: Option<&dyn User>) -> Result<&[u8]> {
         let outcome = self.reference.get_or_init(|| {
             let mut plain = Vec::new();
             resize(&mut plain, self.block_len(0))?;
-            self.decode_block_with(0, &mut plain, None, worker, user)?;
+            let mut own = Worker::default();
+            self.decode_block_with(0, &mut plain, false, worker.unwrap_or(&mut own), user)?;
             Ok(plain)
         });
         match outcome {
@@ -102,11 +124,18 @@ impl Chunk<'_> {
         }
     }
 
+    /// What a block is compared with.
+    fn reference_if(&self, compared: bool, user: Option<&dyn User>) -> Result<Option<&[u8]>> {
+        compared.then(|| self.reference(None, user)).transpose()
+    }
+
+    /// Decode block `nblock`, and compare it with block 0 where it was `compared` when it was written. That is waited for
+    /// only when the streams are decoded, as another thread may be at it.
     fn decode_block_with(
         &self,
         nblock: usize,
         dst: &mut [u8],
-        reference: Option<&[u8]>,
+        compared: bool,
         worker: &mut Worker,
         user: Option<&dyn User>,
     ) -> Result<()> {
@@ -119,12 +148,12 @@ impl Chunk<'_> {
             }
             let nstreams = self.nstreams_of(nblock);
             if nstreams > 1
-                && let Some(joint) = pipeline.joint(reference)
+                && let Some(joint) = pipeline.joint(compared)
                 && joint.width == nstreams
                 && joint.fits(dst.len())
             {
                 let streams = Streams { data, at, nblock, format: self.format, from: 0 };
-                return self.decode_planes(streams, joint, dst, reference, worker, user);
+                return self.decode_planes(streams, joint, dst, compared, worker, user);
             }
             let stage = if let Some(bytes) = self.plain_block(nblock, nstreams, at, data, dst.len())? {
                 bytes
@@ -133,6 +162,7 @@ impl Chunk<'_> {
                 self.decode_streams(nblock, at, data, stage, &mut worker.decoder, user)?;
                 stage
             };
+            let reference = self.reference_if(compared, user)?;
             pipeline.backward(Isa::detect(), stage, dst, reference, &mut worker.filters, user.map(User::filters))
         })();
         worker.input = input;
@@ -159,7 +189,7 @@ impl Chunk<'_> {
 
     /// The width in bytes of the items of a block, if [`Self::with_planes`] can give their planes.
     pub(crate) fn width_of_planes(&self, nblock: usize) -> Option<usize> {
-        let joint = self.pipeline().ok()?.joint(None).filter(|joint| joint.is_shuffle())?;
+        let joint = self.pipeline().ok()?.joint(false).filter(|joint| joint.is_shuffle())?;
         (self.nstreams_of(nblock) == joint.width && !self.header.vlblocks()).then_some(joint.width)
     }
 
@@ -189,12 +219,12 @@ impl Chunk<'_> {
         streams: Streams<'_>,
         joint: Joint,
         dst: &mut [u8],
-        reference: Option<&[u8]>,
+        compared: bool,
         worker: &mut Worker,
         user: Option<&dyn User>,
     ) -> Result<()> {
         let planes = self.planes(streams, joint.width, dst.len() / joint.width, worker, user)?;
-        joint.backward(Isa::detect(), &planes[..joint.width], dst, reference)
+        joint.backward(Isa::detect(), &planes[..joint.width], dst, self.reference_if(compared, user)?)
     }
 
     /// Decode `nstreams` streams of `length` bytes; those that are stored plain stay where they are, and runs of one

@@ -20,6 +20,7 @@ mod streams;
 mod worker;
 
 use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use crate::codecs::{self, CodecFormat, DecodeDict};
@@ -67,6 +68,8 @@ pub struct Chunk<'a> {
     nstreams: usize,
     /// The plain bytes of block 0, which DELTA needs for the others.
     reference: OnceLock<Result<Vec<u8>>>,
+    /// Whether a thread has taken it upon itself to decode them.
+    reference_begun: AtomicBool,
 }
 
 impl<'a> Chunk<'a> {
@@ -123,6 +126,7 @@ impl<'a> Chunk<'a> {
             data_start: header.len(),
             nstreams: 1,
             reference: OnceLock::new(),
+            reference_begun: AtomicBool::new(false),
         };
         if simple {
             chunk.nblocks = (header.nbytes as usize).div_ceil(chunk.blocksize);
@@ -168,6 +172,7 @@ impl<'a> Chunk<'a> {
             data_start: self.data_start,
             nstreams: self.nstreams,
             reference: OnceLock::new(),
+            reference_begun: AtomicBool::new(false),
         })
     }
 
@@ -186,6 +191,7 @@ impl<'a> Chunk<'a> {
             data_start: self.data_start,
             nstreams: self.nstreams,
             reference: OnceLock::new(),
+            reference_begun: AtomicBool::new(false),
         }
     }
 

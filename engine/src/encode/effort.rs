@@ -22,6 +22,8 @@ use crate::chunk::resize;
 use crate::codecs::{Codec, Encoder, NoiseFinder};
 use crate::error::Result;
 
+use super::trials::{CLOSE, Outcome, Trials, pays};
+
 /// A sample is about such a part of what is decided by it; at most such a part, and of a block that is one stream; and
 /// where it is only the question whether to search at all.
 const SHARE: usize = 48;
@@ -38,6 +40,8 @@ const TELLING: usize = 17 * 1024;
 /// Longest and shortest sample of a stream, in bytes.
 const MOST: usize = 256 * 1024;
 const LEAST: usize = 4 * 1024;
+/// Trials of fewer bytes than this are done before another thread has woken up.
+const SHARED: usize = 128 * 1024;
 /// Streams shorter than this are not looked at, in bytes.
 const SHORT: usize = 2 * 1024;
 /// A long block of one stream that is not telling in one place is looked at in so many, each so long in bytes; the shortest
@@ -51,14 +55,6 @@ const NOISY: usize = 16;
 const NEAR: usize = 32 * 1024;
 /// Sample of what scouting makes nothing of, in bytes.
 const NOISE: usize = 8 * 1024;
-/// Quicker searches may leave more of a block than the level's own by such a part.
-const SPARE: usize = 192;
-/// A stream that is left shorter by such a part at most is stored plain.
-const CLOSE: usize = 192;
-/// Where the quicker searches are much alike, one that misses by more than such a part stands for all.
-const FAR: usize = 16;
-/// Where the searches next to the level's own miss by more than so many times what may be spent, no other is tried.
-const TOO_FAR: usize = 3;
 /// A stream that scouting leaves longer, or shorter, by such a part of its length is not like the sample.
 const WORSE: usize = 64;
 const BETTER: usize = 16;
@@ -113,6 +109,21 @@ impl Finding {
         let there = self.scouted.saturating_sub(self.left.unwrap_or(self.scouted)) as u64 * scouted as u64;
         here <= there + scouted as u64 * self.scouted as u64 / SIMILAR as u64
     }
+}
+
+/// What was found of a block.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// One for each stream, or none if there is too little to choose for.
+    pub(super) findings: Box<[Finding]>,
+    /// All of the block, compressed as was found, where that came of the look.
+    pub(super) block: Option<Vec<u8>>,
+}
+
+/// Other threads, which help with a look.
+pub(super) trait Crew {
+    /// Run `lead` here and `help` on others, and return when all are done.
+    fn share(&self, help: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut());
 }
 
 /// A quicker search for a sample: the bytes that it leaves more, and the time that it saves.
@@ -196,15 +207,11 @@ impl Searches {
         if finding.is_alike(src.len(), left) {
             return Ok(true);
         }
-        let mut room = std::mem::take(&mut self.room);
-        let dst = resize(&mut room, src.len())?;
-        let will_do = match finding.choice {
-            _ if length.is_none() => !self.may_pay(src, dst),
+        self.with_room(src.len(), |searches, room| match finding.choice {
+            _ if length.is_none() => !searches.may_pay(src, room),
             Choice::Rung(0) => false,
-            _ => finding.gains_alike(self.scout(src, dst), left),
-        };
-        self.room = room;
-        Ok(will_do)
+            _ => finding.gains_alike(searches.scout(src, room), left),
+        })
     }
 
     /// Whether scouting of a stream that was found plain comes to the same.
@@ -235,16 +242,15 @@ impl Searches {
 
     /// What scouting leaves of samples of a block that is cut into `nstreams`; None if it makes nothing of any.
     pub(super) fn weigh(&mut self, block: &[u8], nstreams: usize) -> Result<Option<usize>> {
-        let mut room = std::mem::take(&mut self.room);
-        let dst = resize(&mut room, NOISE)?;
-        let (mut sampled, mut left) = (0, 0);
-        for stream in block.chunks_exact((block.len() / nstreams).max(1)) {
-            let sample = middle(stream, NOISE.min(stream.len()));
-            sampled += sample.len();
-            left += self.scout_pieces(sample, dst);
-        }
-        self.room = room;
-        Ok((left < sampled).then_some(left))
+        self.with_room(NOISE, |searches, room| {
+            let (mut sampled, mut left) = (0, 0);
+            for stream in block.chunks_exact((block.len() / nstreams).max(1)) {
+                let sample = middle(stream, NOISE.min(stream.len()));
+                sampled += sample.len();
+                left += searches.scout_pieces(sample, room);
+            }
+            (left < sampled).then_some(left)
+        })
     }
 
     /// Whether the level's own search, and the only one, is done with noise as soon as a scout.
@@ -276,78 +282,59 @@ impl Searches {
 
     /// Find out how to compress the streams that samples were taken from: with the last of `rungs`, or a quicker one that
     /// comes to its size.
-    fn find(&mut self, samples: &[&[u8]], rungs: RangeInclusive<usize>) -> Result<Box<[Finding]>> {
-        let mut room = std::mem::take(&mut self.room);
+    fn find(&mut self, samples: &[&[u8]], rungs: RangeInclusive<usize>, crew: &dyn Crew) -> Result<Found> {
         let longest = samples.iter().map(|sample| sample.len()).max().unwrap_or(0);
-        resize(&mut room, longest)?;
-        let (first, last) = rungs.into_inner();
-        let sizes: Vec<usize> = samples.iter().map(|sample| self.own_size(sample, last, &mut room)).collect();
-        let paying = samples.iter().zip(&sizes).filter(|&(sample, &size)| pays(size, sample)).count().max(1);
-        let spare = sizes.iter().sum::<usize>() / SPARE;
-        let enough = spare / (paying * paying);
-        let mut ask = |(sample, &size): (&&[u8], &usize)| {
-            let asked = first < last && pays(size, sample) && self.own.has_quicker(size, sample.len());
-            if asked { self.losses(sample, size, (enough, spare), first..last, &mut room) } else { Vec::new() }
-        };
-        let losses: Vec<Vec<usize>> = samples.iter().zip(&sizes).map(&mut ask).collect();
-        let rungs = self.spend(spare, last, samples, &sizes, &losses);
-        let mut finding = |n: usize| {
-            let sample = samples[n];
+        let (first, last) = (*rungs.start(), *rungs.end());
+        let mut known = Vec::with_capacity(samples.len());
+        for sample in samples {
+            known.push(self.glance(sample)?);
+        }
+        let trials = Trials::new(samples, &known, rungs);
+        let run =
+            |searches: &mut Self| searches.with_room(longest, |searches, room| trials.run(&mut searches.own, room));
+        let mut outcome = None;
+        let mut lead = || outcome = Some(run(self));
+        if trials.weight() < SHARED {
+            lead();
+        } else {
+            // A helper that has no memory does not help.
+            crew.share(&|searches| drop(run(searches)), &mut lead);
+        }
+        let Some(outcome) = outcome.transpose()? else { return Ok(Found::default()) };
+        let rungs = self.spend(last, samples, &outcome);
+        let Outcome { sizes, losses, .. } = outcome;
+        let mut findings = Vec::with_capacity(samples.len());
+        for (n, &sample) in samples.iter().enumerate() {
             let found = |choice, scouted, left| Finding { choice, sample: sample.len(), scouted, left };
             if !pays(sizes[n], sample) {
-                let scouted = self.scout_pieces(sample, &mut room);
-                return found(Choice::Plain, scouted, None);
+                let scouted = self.with_room(longest, |searches, room| searches.scout_pieces(sample, room))?;
+                findings.push(found(Choice::Plain, scouted, None));
+                continue;
             }
-            let scouted = if losses[n].is_empty() { 0 } else { self.scout(sample, &mut room) };
+            let scouted = match losses[n].first() {
+                _ if rungs[n] == last => 0,
+                Some(&loss) if first == 0 && self.quickest_scouts() => sizes[n] + loss,
+                _ => self.with_room(longest, |searches, room| searches.scout(sample, room))?,
+            };
             let left = sizes[n] + losses[n].get(rungs[n]).unwrap_or(&0);
-            found(Choice::Rung(rungs[n]), scouted, self.quickest_scouts().then_some(left))
-        };
-        let findings = (0..samples.len()).map(&mut finding).collect();
-        self.room = room;
-        Ok(findings)
+            findings.push(found(Choice::Rung(rungs[n]), scouted, self.quickest_scouts().then_some(left)));
+        }
+        let block = if samples.len() == 1 { trials.into_kept(rungs[0]) } else { None };
+        Ok(Found { findings: findings.into(), block })
     }
 
-    /// By how many bytes more than the search behind `rungs`, which leaves `size`, each of them leaves of a sample, up to
-    /// the first that leaves no more than `enough`. Where a quick one misses by far, and the last two do, for there are
-    /// `spare` bytes for one, the others are not tried.
-    fn losses(
-        &mut self,
-        sample: &[u8],
-        size: usize,
-        (enough, spare): (usize, usize),
-        rungs: Range<usize>,
-        room: &mut [u8],
-    ) -> Vec<usize> {
-        let mut losses = vec![usize::MAX; rungs.end];
-        let finest = rungs.end.saturating_sub(2).max(rungs.start)..rungs.end;
-        let flat = self.own.is_flat();
-        let mut look = |losses: &mut [usize], rung: usize| {
-            if losses[rung] == usize::MAX {
-                let length = self.own.encode_at(rung, sample, &mut room[..sample.len()]).unwrap_or(sample.len());
-                losses[rung] = length.saturating_sub(size);
-            }
-            losses[rung]
-        };
-        for rung in rungs {
-            let loss = look(&mut losses, rung);
-            let far = loss > size / FAR;
-            if loss <= enough || far && (flat || finest.clone().all(|rung| look(&mut losses, rung) > TOO_FAR * spare)) {
-                break;
-            }
-        }
-        losses
+    /// Do something with so much room.
+    fn with_room<R>(&mut self, length: usize, work: impl FnOnce(&mut Self, &mut [u8]) -> R) -> Result<R> {
+        let mut room = std::mem::take(&mut self.room);
+        let outcome = resize(&mut room, length).map(|room| work(self, room));
+        self.room = room;
+        outcome
     }
 
     /// Choose the searches: from the last on for all samples, the step that saves most time for a byte, as long as there are
     /// `spare` bytes for one.
-    fn spend(
-        &self,
-        mut spare: usize,
-        last: usize,
-        samples: &[&[u8]],
-        sizes: &[usize],
-        losses: &[Vec<usize>],
-    ) -> Vec<usize> {
+    fn spend(&self, last: usize, samples: &[&[u8]], outcome: &Outcome) -> Vec<usize> {
+        let &Outcome { ref sizes, ref losses, mut spare } = outcome;
         let mut rungs = vec![last; samples.len()];
         loop {
             let mut best: Option<Step> = None;
@@ -371,23 +358,20 @@ impl Searches {
 
     /// Find out how to compress long blocks that are one stream, such as this one, with searches like
     /// the level's own.
-    fn find_by_places(&mut self, block: &[u8]) -> Result<Box<[Finding]>> {
-        let mut findings = self.find(&[&places(block)], self.own.kindred())?;
-        let mut room = std::mem::take(&mut self.room);
-        let dst = resize(&mut room, block.len())?;
+    fn find_by_places(&mut self, block: &[u8], crew: &dyn Crew) -> Result<Found> {
+        let mut findings = self.find(&[&places(block)], self.own.kindred(), crew)?.findings;
         // Pieces repeat less than all that lies between them.
         for finding in findings.iter_mut().filter(|finding| !finding.is_plain()) {
             finding.sample = block.len();
-            finding.scouted = self.scout(block, dst);
+            finding.scouted = self.with_room(block.len(), |searches, room| searches.scout(block, room))?;
             finding.left = None;
         }
-        self.room = room;
-        Ok(findings)
+        Ok(Found { findings, block: None })
     }
 
     /// Whether bytes are noise to the last piece, which is sooner found than that deflate makes nothing of them.
     fn is_all_noise(&mut self, bytes: &[u8]) -> bool {
-        self.noise.as_mut().is_some_and(|finder| finder.find(bytes) == [0..bytes.len()])
+        self.noise.as_mut().is_some_and(|finder| finder.find(bytes) == std::slice::from_ref(&(0..bytes.len())))
     }
 
     /// Whether a part of a block is noise that is worth going around. The rest must not repeat what stands on its other
@@ -408,19 +392,18 @@ impl Searches {
         Ok(around.zip(own).is_some_and(|(around, own)| around <= own + own / 100))
     }
 
-    /// What the search `own` makes of a sample, or 0 if that makes something of it and no other is of use. Where
-    /// scouting finds nothing at all a part has to do, for nothing takes as long as to search in vain.
-    fn own_size(&mut self, sample: &[u8], own: usize, room: &mut [u8]) -> usize {
-        let room = &mut room[..sample.len()];
-        let scouted = self.scout.encode(sample, room);
-        if !scouted.is_some_and(|length| pays(length, sample)) && !self.may_pay(sample, room) {
-            return sample.len();
-        }
-        if self.own.has_quicker(scouted.unwrap_or(sample.len()), sample.len()) {
-            self.own.encode_at(own, sample, room).unwrap_or(sample.len())
-        } else {
-            0
-        }
+    /// What is known of a sample after a glance: its length if nothing makes anything of it, or 0 if something does and no
+    /// other search than the level's own is of use. Where scouting finds nothing at all a part has to do, for nothing takes
+    /// as long as to search in vain.
+    fn glance(&mut self, sample: &[u8]) -> Result<Option<usize>> {
+        self.with_room(sample.len(), |searches, room| {
+            let scouted = searches.scout.encode(sample, room);
+            if !scouted.is_some_and(|length| pays(length, sample)) && !searches.may_pay(sample, room) {
+                return Some(sample.len());
+            }
+            let has_quicker = searches.own.has_quicker(scouted.unwrap_or(sample.len()), sample.len());
+            (!has_quicker).then_some(0)
+        })
     }
 
     /// Whether the level's own search makes anything of a part of what scouting makes nothing of.
@@ -432,11 +415,6 @@ impl Searches {
         let length = self.own.encode_at(self.own.telling(), part, &mut room[..part.len()]);
         length.is_some_and(|length| pays(length, part))
     }
-}
-
-/// Whether it is worth it to leave `length` of so many bytes.
-fn pays(length: usize, of: &[u8]) -> bool {
-    length + of.len() / CLOSE < of.len()
 }
 
 /// So many bytes from the middle.
@@ -467,9 +445,14 @@ pub(super) fn typical(nblocks: usize, mut weigh: impl FnMut(usize) -> Result<Opt
     Ok(weighed[CANDIDATES / 2].1)
 }
 
-/// Look at a filtered block, cut into `nstreams`, that stands for `nblocks`. If there is too little to choose for,
-/// nothing is found.
-pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nblocks: usize) -> Result<Box<[Finding]>> {
+/// Look at a filtered block, cut into `nstreams`, that stands for `nblocks`.
+pub(super) fn look(
+    searches: &mut Searches,
+    block: &[u8],
+    nstreams: usize,
+    nblocks: usize,
+    crew: &dyn Crew,
+) -> Result<Found> {
     let stream = block.len() / nstreams;
     let decided = stream * nblocks;
     let telling = (decided / if nstreams == 1 { LARGE_SHARE } else { SHARE }).clamp(TELLING, MOST).min(stream);
@@ -479,7 +462,7 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
     let tells = searches.own.rungs() > 1 && decided / LARGE_SHARE >= telling && (nstreams > 1 || telling == stream);
     let length = if tells { telling } else { (decided / SMALL_SHARE).clamp(LEAST, MOST).min(stream) };
     if decided < FEW * LEAST || length < SHORT {
-        return Ok(Box::default());
+        return Ok(Found::default());
     }
     let last = searches.own.rungs() - 1;
     if nstreams == 1
@@ -488,18 +471,20 @@ pub(super) fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nbloc
         && stream >= LONG
         && decided >= LARGE_SHARE * PLACES * PLACE
     {
-        return searches.find_by_places(block);
+        return searches.find_by_places(block, crew);
     }
     let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
-    let mut findings = searches.find(&samples, if tells { 0 } else { last }..=last)?;
-    if let [finding] = &mut *findings
+    let mut found = searches.find(&samples, if tells { 0 } else { last }..=last, crew)?;
+    found.block = found.block.filter(|_| length == block.len());
+    if let [finding] = &mut *found.findings
         // Something else has a place in it if it is a sixteenth of the block.
         && !(finding.is_plain() && stream >= PLACES * PLACE && searches.is_all_noise(&places(block)))
         && searches.has_noise(block)?
     {
         finding.choice = Choice::Around;
+        found.block = None;
     }
-    Ok(findings)
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -507,6 +492,19 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::testing::noise;
+
+    /// Nobody else.
+    struct Alone;
+
+    impl Crew for Alone {
+        fn share(&self, _: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut()) {
+            lead();
+        }
+    }
+
+    fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nblocks: usize) -> Result<Box<[Finding]>> {
+        super::look(searches, block, nstreams, nblocks, &Alone).map(|found| found.findings)
+    }
 
     /// Lines that repeat parts of each other.
     fn lines(length: usize) -> Vec<u8> {
@@ -566,15 +564,33 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_was_looked_at_is_what_it_would_be_compressed_to() {
+        let lines = lines(1 << 17);
+        let nibbles: Vec<u8> = noise(1 << 17, 2).iter().map(|byte| byte & 15).collect();
+        let mut room = vec![0; 1 << 17];
+        for codec in ADAPTING {
+            for (block, clevel) in [&lines, &nibbles].into_iter().flat_map(|block| [(block, 3), (block, 5), (block, 8)])
+            {
+                let mut searches = Searches::new(codec, clevel).unwrap();
+                let found = super::look(&mut searches, block, 1, 16, &Alone).unwrap();
+                let length = searches.encode_as(&found.findings[0], block, &mut room).unwrap().unwrap();
+                assert!(found.block.unwrap() == room[..length], "{codec:?} {clevel}");
+                assert_eq!(super::look(&mut searches, block, 4, 16, &Alone).unwrap().block, None);
+            }
+        }
+    }
+
+    #[test]
     fn bytes_are_spent_where_they_save_most_time() {
         let searches = Searches::new(Codec::Zstd, 5).unwrap();
         let samples: [&[u8]; 3] = [&[0; 1000]; 3];
         let losses = [vec![10, 5, 0], vec![100, 3], vec![]];
-        assert_eq!(searches.spend(12, 4, &samples, &[500; 3], &losses), [1, 1, 4]);
-        assert_eq!(searches.spend(2, 4, &samples, &[500; 3], &losses), [2, 4, 4]);
+        let spend = |spare, sizes, losses| searches.spend(4, &samples, &Outcome { sizes, losses, spare });
+        assert_eq!(spend(12, vec![500; 3], losses.to_vec()), [1, 1, 4]);
+        assert_eq!(spend(2, vec![500; 3], losses.to_vec()), [2, 4, 4]);
         // The third is soon searched, whatever the search.
-        let losses = [vec![100, 3], vec![], vec![3]];
-        assert_eq!(searches.spend(3, 4, &samples, &[500, 500, 10], &losses), [1, 4, 4]);
+        let losses = vec![vec![100, 3], vec![], vec![3]];
+        assert_eq!(spend(3, vec![500, 500, 10], losses), [1, 4, 4]);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 mod effort;
 mod noise;
 mod special;
+mod trials;
 mod vlblocks;
 
 use std::cell::Cell;
@@ -31,7 +32,7 @@ use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
 use crate::pool;
 use crate::user::User;
 
-use effort::{Finding, Searches};
+use effort::{Crew, Finding, Found, Searches};
 
 pub use special::special_chunk;
 pub use vlblocks::encode_vlblocks;
@@ -126,8 +127,22 @@ struct Job<'a> {
     /// Encoders with the dictionary, one for each thread that has asked for one.
     encoders: Mutex<Vec<Encoder>>,
     /// How hard to search, where that is found out.
-    findings: Option<OnceLock<Result<Box<[Finding]>>>>,
+    looked: Option<OnceLock<Result<Look>>>,
     isa: Isa,
+}
+
+/// What was found of a block that stands for all.
+#[derive(Default)]
+struct Look {
+    nblock: usize,
+    found: Found,
+}
+
+impl Look {
+    /// What is done already of a block: its only stream.
+    fn stream(&self, nblock: usize) -> Option<&[u8]> {
+        self.found.block.as_deref().filter(|_| nblock == self.nblock)
+    }
 }
 
 /// Compress `src` into `out`, which must have at least [`MAX_OVERHEAD`] bytes more than `src`, and return the
@@ -183,7 +198,7 @@ pub(crate) fn encode_content(
         nstreams,
         dict: None,
         encoders: Mutex::default(),
-        findings: None,
+        looked: None,
         isa: Isa::detect(),
     };
     if params.pipeline.needs_reference() {
@@ -212,7 +227,7 @@ pub(crate) fn encode_content(
         Compressor::NdLz(_) | Compressor::User => false,
     };
     if looks && job.dict.is_none() && user.is_none() {
-        job.findings = Some(OnceLock::new());
+        job.looked = Some(OnceLock::new());
     }
     if job.store_noise(&mut out[header.len()..])? {
         header.flags |= FLAG_MEMCPYED;
@@ -447,7 +462,13 @@ impl Job<'_> {
     /// Filter and compress one block into `room`; return how many bytes it took.
     fn encode_block(&self, nblock: usize, room: &mut [u8], worker: &mut Worker) -> Result<usize> {
         let Worker { plain, filters, searches, .. } = worker;
-        let findings = self.findings(plain, filters, searches)?;
+        let look = self.look(plain, filters, searches)?;
+        let findings = look.map_or(&[][..], |look| &look.found.findings);
+        if let Some(stream) = look.and_then(|look| look.stream(nblock)) {
+            room[..4].copy_from_slice(&le32(stream.len()));
+            room[4..4 + stream.len()].copy_from_slice(stream);
+            return Ok(4 + stream.len());
+        }
         let plain = self.filter(nblock, plain, filters)?;
         let nstreams = self.nstreams_of(plain.len());
         let mut at = 0;
@@ -465,26 +486,29 @@ impl Job<'_> {
         self.params.pipeline.forward(self.isa, block, self.reference_for(nblock), scratch, user)
     }
 
-    /// How to compress the streams of blocks: what was found of a typical one, at the first call.
-    fn findings(
+    /// How to compress the streams of blocks: what is found of a typical one, at the first call.
+    fn look(
         &self,
         room: &mut Vec<u8>,
         scratch: &mut Scratch,
         searches: &mut Option<Searches>,
-    ) -> Result<&[Finding]> {
-        let Some(findings) = &self.findings else { return Ok(&[]) };
-        let found = findings.get_or_init(|| {
+    ) -> Result<Option<&Look>> {
+        let Some(looked) = &self.looked else { return Ok(None) };
+        let look = looked.get_or_init(|| {
             let nblocks = self.src.nbytes() / self.blocksize;
             let searches = self.searches(searches)?;
-            let typical = if searches.is_slow() {
+            let nblock = if searches.is_slow() {
                 effort::typical(nblocks, |nblock| searches.weigh(self.filter(nblock, room, scratch)?, self.nstreams))?
             } else {
                 nblocks / 2
             };
-            let block = self.filter(typical, room, scratch)?;
-            effort::look(searches, block, self.nstreams_of(block.len()), nblocks)
+            let block = self.filter(nblock, room, scratch)?;
+            let mut found = effort::look(searches, block, self.nstreams_of(block.len()), nblocks, self)?;
+            // A run has a form of its own.
+            found.block = found.block.filter(|_| run_of(block).is_none());
+            Ok(Look { nblock, found })
         });
-        found.as_ref().map(AsRef::as_ref).map_err(Clone::clone)
+        look.as_ref().map(Some).map_err(Clone::clone)
     }
 
     /// The encoders of this thread.
@@ -592,6 +616,19 @@ impl Job<'_> {
             }
         }
         Ok(train_dictionary(self.codec(), &samples, &vec![sample; nsamples], most))
+    }
+}
+
+impl Crew for Job<'_> {
+    fn share(&self, help: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut()) {
+        let help = || {
+            with_worker(|worker| {
+                if let Ok(searches) = self.searches(&mut worker.searches) {
+                    help(searches);
+                }
+            });
+        };
+        pool::assisted(self.params.options.nthreads, help, lead);
     }
 }
 

@@ -70,8 +70,7 @@ impl Job<'_> {
     /// together to find that out.
     pub(super) fn store_noise(&self, out: &mut [u8]) -> Result<bool> {
         let suspected = with_worker(|worker| {
-            let Worker { plain, filters, searches, .. } = worker;
-            let findings = self.findings(plain, filters, searches)?;
+            let findings = self.findings(worker)?;
             Ok(!findings.is_empty() && findings.iter().all(Finding::is_plain))
         })?;
         if !suspected {
@@ -110,6 +109,12 @@ impl Job<'_> {
         examined.try_fold(true, |all, noise| Ok(all && noise?))
     }
 
+    /// What was found of the streams of a typical block.
+    fn findings(&self, worker: &mut Worker) -> Result<&[Finding]> {
+        let Worker { plain, filters, searches, .. } = worker;
+        Ok(self.look(plain, filters, searches)?.map_or(&[], |look| &look.found.findings))
+    }
+
     /// Whether a block is filtered whole: one of several, the middle one of a few, and those unlike the others.
     fn is_examined(&self, nblock: usize) -> bool {
         let nblocks = self.src.nbytes() / self.blocksize;
@@ -120,8 +125,8 @@ impl Job<'_> {
 
     /// Whether no stream of a block is worth compressing, as was found.
     fn is_noise(&self, block: &Block<'_>, nstreams: usize, worker: &mut Worker) -> Result<bool> {
-        let Worker { plain, filters, searches, .. } = worker;
-        let findings = self.findings(plain, filters, searches)?;
+        let findings = self.findings(worker)?;
+        let Worker { filters, searches, .. } = worker;
         let filtered = self.params.pipeline.forward(self.isa, block.bytes, block.reference, filters, None)?;
         let searches = self.searches(searches)?;
         let mut streams = filtered.chunks_exact(filtered.len() / nstreams).zip(findings);
@@ -322,7 +327,7 @@ mod tests {
             nstreams: params.nstreams(blocksize),
             dict: None,
             encoders: Mutex::default(),
-            findings: Some(OnceLock::new()),
+            looked: Some(OnceLock::new()),
             isa: Isa::detect(),
         })
     }

@@ -59,7 +59,7 @@ pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dy
         nstreams: 1,
         dict: None,
         encoders: Mutex::default(),
-        findings: None,
+        looked: None,
         isa: Isa::detect(),
     };
     let mut dict = None;

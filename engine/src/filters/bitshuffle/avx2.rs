@@ -87,13 +87,13 @@ pub(super) fn join_items<const T: usize, const WIDE: bool>(
                 store32(plane, 32 * n, *row);
             }
         }
-        let planes = tile.each_ref().map(<[u8; ITEMS]>::as_slice);
+        let planes = tile.each_ref();
         for n in 0..ITEMS / STEP {
             let items = &mut dst[(8 * start + STEP * n) * width..];
             for line in 0..T.div_ceil(2) {
                 prefetch(items, ITEMS_AHEAD + 64 * line);
             }
-            join_planes::<T, WIDE>(&planes, STEP * n, width, items);
+            join_planes::<T, ITEMS, WIDE>(&planes, STEP * n, width, items);
         }
     }
 }

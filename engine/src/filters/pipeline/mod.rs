@@ -178,9 +178,9 @@ impl Pipeline {
         }
     }
 
-    /// What is to be undone, if it is [`BITSHUFFLE`] alone or [`SHUFFLE`], maybe after [`BYTEDELTA`] of its planes, and before [`DELTA`] if there is a
-    /// reference: all in one go, a tile at a time.
-    pub(crate) fn joint(&self, reference: Option<&[u8]>) -> Option<Joint> {
+    /// What is to be undone, if it is [`BITSHUFFLE`] alone or [`SHUFFLE`], maybe after [`BYTEDELTA`] of its planes, and before [`DELTA`] if the block was
+    /// `compared`: all in one go, a tile at a time.
+    pub(crate) fn joint(&self, compared: bool) -> Option<Joint> {
         let mut steps = self.steps_backward().copied().peekable();
         if let Some(Step::Bitshuffle { width, .. }) = steps.peek().copied() {
             let alone = steps.nth(1).is_none() && shuffle::may_lie_apart(width);
@@ -188,7 +188,7 @@ impl Pipeline {
         }
         let sums = steps.next_if(|step| matches!(step, Step::Bytedelta { .. }));
         let Some(Step::Shuffle { width }) = steps.next() else { return None };
-        let delta = steps.next_if(|step| matches!(step, Step::Delta { .. }) && reference.is_some());
+        let delta = steps.next_if(|step| matches!(step, Step::Delta { .. }) && compared);
         let fits = shuffle::may_lie_apart(width) && sums.is_none_or(|sums| sums == Step::Bytedelta { nplanes: width });
         // Words wider than items would not end where items do.
         let words =
@@ -253,7 +253,7 @@ impl Pipeline {
         if stage.len() != dst.len() {
             return Err(Error::Destination { needed: stage.len() as u64, got: dst.len() as u64 });
         }
-        if let Some(joint) = self.joint(reference)
+        if let Some(joint) = self.joint(reference.is_some())
             && joint.fits(stage.len())
         {
             let mut planes: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];

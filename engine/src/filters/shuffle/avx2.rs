@@ -114,19 +114,19 @@ pub(in crate::filters) fn to_items<const T: usize>(planes: [__m256i; T]) -> [__m
 /// `width` bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(in crate::filters) fn join<const T: usize, const WIDE: bool>(
-    planes: &[&[u8]; T],
+pub(in crate::filters) fn join<const T: usize, const LENGTH: usize, const WIDE: bool>(
+    planes: &[&[u8; LENGTH]; T],
     at: usize,
     width: usize,
     items: &mut [u8],
 ) {
     match T {
-        8 => join_halves::<4, WIDE>(planes, at, width, items),
-        16 => join_halves::<8, WIDE>(planes, at, width, items),
+        8 => join_halves::<4, LENGTH, WIDE>(planes, at, width, items),
+        16 => join_halves::<8, LENGTH, WIDE>(planes, at, width, items),
         _ => {
             let mut rows = [_mm256_setzero_si256(); T];
             for (row, plane) in rows.iter_mut().zip(planes) {
-                *row = load32(plane, at);
+                *row = load32(*plane, at);
             }
             for (n, row) in to_items(rows).iter().enumerate() {
                 store32(items, 32 * n, *row);
@@ -139,7 +139,12 @@ pub(in crate::filters) fn join<const T: usize, const WIDE: bool>(
 /// of 16 items each. So a round less is needed, half as many vectors at a time, and the halves of an item end up in one vector.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn join_halves<const H: usize, const WIDE: bool>(planes: &[&[u8]], at: usize, width: usize, items: &mut [u8]) {
+fn join_halves<const H: usize, const LENGTH: usize, const WIDE: bool>(
+    planes: &[&[u8; LENGTH]],
+    at: usize,
+    width: usize,
+    items: &mut [u8],
+) {
     for half in 0..2 {
         let mut rows = [_mm256_setzero_si256(); H];
         for (n, row) in rows.iter_mut().enumerate() {
@@ -190,13 +195,19 @@ fn unshuffle_of<const T: usize, const WIDE: bool>(planes: &[&[u8]], width: usize
     let nitems = planes[0].len();
     let planes = planes.map(|plane| &plane[..nitems]);
     for start in starts(nitems, 2 * STEP) {
+        // Of lengths that the compiler knows: what is read and written of them needs no checks.
+        let mut parts: [&[u8; 2 * STEP]; T] = [&[0; 2 * STEP]; T];
+        for (part, plane) in parts.iter_mut().zip(&planes) {
+            *part = &plane[start..start + 2 * STEP].as_chunks().0[0];
+        }
         let items = &mut dst[start * width..];
-        for (n, plane) in planes.iter().enumerate() {
-            prefetch(plane, start + PLANES_AHEAD);
+        let items = if WIDE { items } else { &mut items[..2 * STEP * T] };
+        for (n, part) in parts.iter().enumerate() {
+            prefetch(*part, PLANES_AHEAD);
             prefetch(items, ITEMS_AHEAD + 64 * n);
         }
         for half in [0, STEP] {
-            join::<T, WIDE>(&planes, start + half, width, &mut items[half * width..]);
+            join::<T, { 2 * STEP }, WIDE>(&parts, half, width, &mut items[half * width..]);
         }
     }
 }
