@@ -151,6 +151,45 @@ def test_lone_items_of_an_array_follow_its_changes(tmp_path: Path) -> None:
         reader[10, 0]
 
 
+@pytest.mark.usefixtures("_limit")
+def test_small_boxes_of_an_array_follow_its_changes(tmp_path: Path) -> None:
+    data = ITEMS.reshape(400, 500)
+    superchunk.asarray(data, urlpath=str(tmp_path / "a"), chunks=(100, 200), blocks=(30, 40)).schunk.close()
+    reader, writer = (superchunk.open(str(tmp_path / "a"), mode=mode) for mode in "ra")
+    rng = np.random.default_rng(2)
+    time.sleep(STILL)
+    for i, j, high, wide in rng.integers((0, 0, 1, 1), (390, 490, 40, 60), (300, 4)).tolist():
+        for key in (
+            np.s_[i : i + high, j : j + wide],
+            np.s_[i : i + high, j],
+            np.s_[i, j : j + wide],
+            np.s_[i - 400 : i + high, j - 500 : 500],
+        ):
+            found = reader[key]
+            np.testing.assert_array_equal(found, data[key])
+            assert found.flags.writeable
+    assert reader[5:5, 3:8].shape == (0, 5)
+    assert reader[390:410, 3:1000].shape == (10, 497)
+    writer[10:12, 10:12] = 17
+    np.testing.assert_array_equal(reader[10:12, 10:13], [[17, 17, data[10, 12]], [17, 17, data[11, 12]]])
+    writer.resize((11, 700))
+    assert reader[10:12, 10:12].tolist() == [[17, 17]]
+    assert reader[:4, 600:].tolist() == [[0] * 100] * 4
+
+
+@pytest.mark.usefixtures("_limit")
+def test_damage_in_a_small_box_is_told_as_by_the_general_way(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    superchunk.asarray(ITEMS.reshape(400, 500), urlpath=str(path)).schunk.close()
+    content = bytearray(path.read_bytes())
+    with superchunk.open(str(path), mode="r").schunk as s:
+        start = s._handle.opened().source(0)[1]
+    content[start + 32 : start + 36] = b"\xff\xff\xff\x7f"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="bstarts"):
+        superchunk.open(str(path), mode="r")[0:10, 0:10]
+
+
 def test_the_limit_can_be_set_and_taken_back() -> None:
     before = superchunk.set_block_cache(0)
     try:

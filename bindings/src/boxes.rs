@@ -17,7 +17,7 @@ use crate::read::explain;
 /// Chunk shape, block shape and item size, checked once. Immutable.
 #[pyclass(frozen, module = "superchunk._engine")]
 pub(crate) struct Geometry {
-    checked: engine::Geometry,
+    pub(crate) checked: engine::Geometry,
 }
 
 #[pymethods]
@@ -78,13 +78,13 @@ fn integers(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
 }
 
 /// What is selected in one dimension, as it came from Python.
-enum Picked {
+pub(crate) enum Picked {
     Range(i64, i64, i64),
     List(Vec<i64>),
 }
 
 impl Picked {
-    fn get(item: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn get(item: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(tuple) = item.cast::<PyTuple>() {
             let (start, stop, by) = tuple.extract()?;
             return Ok(Self::Range(start, stop, by));
@@ -92,7 +92,7 @@ impl Picked {
         Ok(Self::List(integers("box", item)?))
     }
 
-    fn pick(&self) -> Pick<'_> {
+    pub(crate) fn pick(&self) -> Pick<'_> {
         match self {
             Self::Range(start, stop, by) => Pick::Range { start: *start, stop: *stop, step: *by },
             Self::List(positions) => Pick::List(positions),

@@ -5,9 +5,11 @@ use std::ffi::CString;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use superchunk_engine::boxes::Pick;
 use superchunk_engine::cache::{self, Cache, Wanted};
 use superchunk_engine::files::{self, Named, Stamp};
 
+use crate::boxes::{Geometry, Picked};
 use crate::buffers::{Buffer, borrow_file, fresh_bytes};
 use crate::errors::{system_error, to_python};
 
@@ -62,16 +64,21 @@ impl Watch {
         outcome.map_err(|error| to_python(py, &error))
     }
 
-    /// Ask the same, and read a small part of a chunk in the file. Whatever keeps it from that gives None.
-    #[pyo3(signature = (request, itemsize, dst=None))]
+    /// Ask the same, and read a small part of a chunk in the file, or a small box of it. Whatever keeps it from that gives
+    /// None.
+    #[pyo3(signature = (request, itemsize, dst=None, r#box=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
         request: ((i32, u64, u64), u64, u64, u64, usize),
         itemsize: usize,
         dst: Option<&Bound<'py, PyAny>>,
+        r#box: Option<(Bound<'py, Geometry>, Vec<Bound<'py, PyAny>>)>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let ((fd, offset, limit), nbytes, start, stop, _) = request;
+        if let (Some((geometry, r#box)), Some(dst)) = (r#box, dst) {
+            return self.read_box(py, (fd, offset, limit), geometry.get(), &r#box, dst);
+        }
         let Some(length) = stop.checked_sub(start).and_then(|length| usize::try_from(length).ok()) else {
             return Ok(None);
         };
@@ -100,6 +107,33 @@ impl Watch {
         let read =
             |out: &mut [u8]| look().is_some_and(|stamp: Stamp| self.cache.read(&file, &wanted, stamp, out).is_ok());
         deliver(py, length, dst, |out| py.detach(|| read(out)))
+    }
+}
+
+impl Watch {
+    /// Ask whether anybody has changed the file, and read a small box of a chunk in it into `dst`.
+    fn read_box<'py>(
+        &self,
+        py: Python<'py>,
+        (fd, offset, limit): (i32, u64, u64),
+        geometry: &Geometry,
+        picked: &[Bound<'py, PyAny>],
+        dst: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        if fd != self.fd || self.name.is_some() {
+            return Ok(None);
+        }
+        let picked = picked.iter().map(Picked::get).collect::<PyResult<Vec<_>>>()?;
+        let picks: Vec<Pick<'_>> = picked.iter().map(Picked::pick).collect();
+        let file = borrow_file(fd)?;
+        let probe = self.probe.bind(py).as_bytes();
+        let mut buffer = Buffer::get_writable(dst)?;
+        let out = buffer.bytes_mut();
+        let done = py.detach(|| {
+            let stamp = files::unchanged_since(&file, self.at, probe).ok().flatten()?;
+            self.cache.read_box(&file, (offset, limit), &geometry.checked, &picks, stamp, out).ok()
+        });
+        Ok((done == Some(true)).then(|| PyBytes::new(py, b"")))
     }
 }
 

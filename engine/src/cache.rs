@@ -15,13 +15,14 @@
 //!
 //! Source: docs/format/chunk.md, section "Partial reads".
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::boxes::{Geometry, Pick, read_small_box};
 use crate::chunk::{Chunk, resize};
 use crate::error::Result;
 use crate::files::Stamp;
@@ -33,8 +34,9 @@ use crate::source::Source;
 const DEFAULT_LIMIT: usize = 4 * 1024 * 1024;
 /// A block larger than such a part of the limit is not kept.
 const BLOCK_PARTS: usize = 4;
-/// Heads of chunks that are kept at most.
-const MOST_CHUNKS: usize = 32;
+/// Heads of chunks that are kept at most, and the part of the limit that they may take.
+const MOST_CHUNKS: usize = 512;
+const CHUNKS_PART: usize = 2;
 /// So many blocks are remembered by number.
 const MOST_MET: usize = 8;
 /// A file's stamp must stand still for so long, where its clock ticks often, and where it counts seconds.
@@ -86,7 +88,7 @@ impl Wanted {
 }
 
 /// Which chunk, and how it was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     offset: u64,
     limit: u64,
@@ -110,11 +112,42 @@ impl Default for Cache {
 struct Kept {
     /// The file's stamp, and when it was seen first, if it was fresh then.
     stamp: Option<(Stamp, Option<Instant>)>,
+    heads: Heads,
     /// The most recently used last.
-    chunks: VecDeque<(Key, Arc<Chunk<'static>>)>,
     blocks: VecDeque<(Key, usize, Arc<Vec<u8>>)>,
     met: VecDeque<(Key, usize)>,
+    /// Bytes of blocks.
     nbytes: usize,
+}
+
+/// Heads of chunks, each with the time of its last use.
+#[derive(Default)]
+struct Heads {
+    chunks: HashMap<Key, (Arc<Chunk<'static>>, u64)>,
+    clock: u64,
+    nbytes: usize,
+}
+
+impl Heads {
+    fn get(&mut self, key: Key) -> Option<Arc<Chunk<'static>>> {
+        let (chunk, used) = self.chunks.get_mut(&key)?;
+        self.clock += 1;
+        *used = self.clock;
+        Some(Arc::clone(chunk))
+    }
+
+    fn put(&mut self, key: Key, chunk: Arc<Chunk<'static>>) {
+        self.clock += 1;
+        self.nbytes += chunk.footprint();
+        if let Some((before, _)) = self.chunks.insert(key, (chunk, self.clock)) {
+            self.nbytes -= before.footprint();
+        }
+        while self.chunks.len() > MOST_CHUNKS || self.nbytes > limit() / CHUNKS_PART {
+            let oldest = self.chunks.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key);
+            let Some((chunk, _)) = oldest.and_then(|oldest| self.chunks.remove(&oldest)) else { break };
+            self.nbytes -= chunk.footprint();
+        }
+    }
 }
 
 /// Bytes of a block that is kept.
@@ -154,14 +187,6 @@ impl Kept {
         }
     }
 
-    fn chunk(&mut self, key: Key) -> Option<Arc<Chunk<'static>>> {
-        let at = self.chunks.iter().rposition(|(other, _)| *other == key)?;
-        let entry = self.chunks.remove(at)?;
-        let chunk = Arc::clone(&entry.1);
-        self.chunks.push_back(entry);
-        Some(chunk)
-    }
-
     fn block(&mut self, key: Key, nblock: usize) -> Option<Arc<Vec<u8>>> {
         let at = self.blocks.iter().rposition(|(other, number, _)| *number == nblock && *other == key)?;
         let entry = self.blocks.remove(at)?;
@@ -183,12 +208,10 @@ impl Kept {
     }
 
     fn keep_chunk(&mut self, key: Key, chunk: Arc<Chunk<'static>>) {
-        if chunk.footprint() > limit() / BLOCK_PARTS || self.chunks.iter().any(|(other, _)| *other == key) {
-            return;
+        if chunk.footprint() <= limit() / BLOCK_PARTS {
+            self.heads.put(key, chunk);
+            self.trim();
         }
-        self.nbytes += chunk.footprint();
-        self.chunks.push_back((key, chunk));
-        self.trim();
     }
 
     fn keep_block(&mut self, key: Key, nblock: usize, block: Arc<Vec<u8>>) {
@@ -200,11 +223,7 @@ impl Kept {
     }
 
     fn trim(&mut self) {
-        while self.chunks.len() > MOST_CHUNKS || (self.nbytes > limit() && self.blocks.is_empty()) {
-            let Some((_, chunk)) = self.chunks.pop_front() else { break };
-            self.nbytes -= chunk.footprint();
-        }
-        while self.nbytes > limit() {
+        while self.heads.nbytes + self.nbytes > limit() {
             let Some((_, _, block)) = self.blocks.pop_front() else { break };
             self.nbytes -= block.len();
         }
@@ -229,7 +248,7 @@ impl Cache {
         let mut kept = self.take()?;
         let (stamp, _) = kept.stamp?;
         let key = wanted.key();
-        let chunk = kept.chunk(key)?;
+        let chunk = kept.heads.get(key)?;
         if u64::from(chunk.header.nbytes) != wanted.nbytes {
             return None;
         }
@@ -250,7 +269,7 @@ impl Cache {
         let source = Source::File { file, offset: wanted.offset, limit: wanted.limit };
         let (steady, kept) = match self.take_steady(stamp) {
             None => (false, None),
-            Some(mut kept) => (true, kept.chunk(key)),
+            Some(mut kept) => (true, kept.heads.get(key)),
         };
         if let Some(chunk) = kept {
             return self.read_chunk(&chunk.again(source), wanted, Some(stamp), dst);
@@ -265,6 +284,41 @@ impl Cache {
             kept.keep_chunk(key, Arc::new(chunk));
         }
         Ok(())
+    }
+
+    /// Read a box of the one chunk at `place`, offset and length in `file`, which has this stamp, into `dst`. Returns false if
+    /// it is not so small that one thread reads it.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::boxes::read_box`] without a user's codecs, and without those that go by the shape of blocks.
+    pub fn read_box(
+        &self,
+        file: &File,
+        (offset, limit): (u64, u64),
+        geometry: &Geometry,
+        picks: &[Pick<'_>],
+        stamp: Stamp,
+        dst: &mut [u8],
+    ) -> Result<bool> {
+        let key = Key { offset, limit, itemsize: Some(geometry.itemsize()) };
+        let source = Source::File { file, offset, limit };
+        let (steady, kept) = match self.take_steady(stamp) {
+            None => (false, None),
+            Some(mut kept) => (true, kept.heads.get(key)),
+        };
+        if let Some(chunk) = kept {
+            return Ok(read_small_box(geometry, picks, dst, || Ok(chunk.again(source)))?.is_some());
+        }
+        let open = || Chunk::open(source, key.itemsize, None, None);
+        let Some(chunk) = read_small_box(geometry, picks, dst, open)? else { return Ok(false) };
+        if steady
+            && let Some(chunk) = chunk.keep()
+            && let Some(mut kept) = self.take_steady(stamp)
+        {
+            kept.keep_chunk(key, Arc::new(chunk));
+        }
+        Ok(true)
     }
 
     /// Read from an opened chunk, keeping blocks if there is a stamp to keep them under.

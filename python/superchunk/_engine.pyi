@@ -22,6 +22,9 @@ Source: TypeAlias = Buffer | tuple[int, int, int] | tuple[str, int, int] | tuple
 """A chunk in memory, ``(fd, offset, limit)`` in an open file, ``(path, offset, limit)``, or
 ``((folder, path), offset, limit)``: of `path` the last part alone, looked for in the open directory."""
 
+Box: TypeAlias = tuple[Geometry, Sequence[tuple[int, int, int]]]
+"""A box of a chunk: how arrays are cut, and in each dimension start, stop and step, in coordinates of the array."""
+
 Request: TypeAlias = tuple[Source, int, int, int, int]
 """``(source, nbytes, start, stop, at)``: bytes ``start:stop`` of the chunk's
 decoded content go to byte `at` of the destination. `nbytes` is what the chunk
@@ -287,8 +290,16 @@ class Watch:
     def __new__(cls, fd: int, at: int, probe: bytes, name: tuple[int, str] | None = None) -> Watch: ...
     def changed(self) -> bool:
         """Return whether other bytes stand there, or the file has lost its name."""
-    def read(self, request: Request, itemsize: int, dst: Buffer | None = None) -> bytes | None:
+    def read(
+        self,
+        request: Request,
+        itemsize: int,
+        dst: Buffer | None = None,
+        box: Box | None = None,
+    ) -> bytes | None:
         """Ask the same, and read a small part of a chunk of the file, through a cache of what was read before.
+
+        With `box`, for `read_box`, that box of the request's chunk is read into `dst`.
 
         Returns the bytes, or ``b""`` when they are in `dst`; None if anything is other than it was or goes
         wrong, if the watched file has to have a certain name, or if it is no small part.

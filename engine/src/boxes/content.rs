@@ -41,6 +41,11 @@ impl<'a> Content<'a> {
     /// Open the chunk at `source`.
     pub(super) fn open(source: Source<'a>, geometry: &Geometry, options: ReadOptions<'a>) -> Result<Self> {
         let chunk = Chunk::open(source, Some(geometry.itemsize()), geometry.shape(), options.user)?;
+        Self::of(chunk, geometry, options.user)
+    }
+
+    /// Take an opened chunk.
+    pub(super) fn of(chunk: Chunk<'a>, geometry: &Geometry, user: Option<&'a dyn User>) -> Result<Self> {
         expect_nbytes(&chunk, geometry.chunk_nbytes() as u64)?;
         let how = match chunk.header.body() {
             Body::Blocks if chunk.blocksize == geometry.block_nbytes() => How::Blocks,
@@ -53,17 +58,16 @@ impl<'a> Content<'a> {
                 chunk.check_claims()?;
                 let mut whole = Vec::new();
                 resize(&mut whole, geometry.chunk_nbytes())?;
-                with_worker(|worker| read_range(&chunk, 0, &mut whole, worker, options.user))?;
+                with_worker(|worker| read_range(&chunk, 0, &mut whole, worker, user))?;
                 How::Whole(whole)
             }
         };
-        Ok(Self {
-            chunk,
-            how,
-            block_nbytes: geometry.block_nbytes(),
-            itemsize: geometry.itemsize(),
-            user: options.user,
-        })
+        Ok(Self { chunk, how, block_nbytes: geometry.block_nbytes(), itemsize: geometry.itemsize(), user })
+    }
+
+    /// Give the chunk back.
+    pub(super) fn into_chunk(self) -> Chunk<'a> {
+        self.chunk
     }
 
     /// The one item that all items are, where that is so.

@@ -21,7 +21,7 @@ mod pack;
 mod plan;
 mod points;
 
-use crate::chunk::{Worker, resize};
+use crate::chunk::{Chunk, Worker, resize};
 use crate::error::{Error, Result};
 use crate::pool;
 use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions, with_worker};
@@ -37,7 +37,8 @@ pub use plan::Pick;
 pub use points::read_points;
 
 /// Blocks of fewer plain bytes than this in all are read before another thread has woken up.
-const SERIAL: usize = if cfg!(any(test, fuzzing)) { 1 } else { 512 * 1024 };
+const SERIAL: usize = if cfg!(any(test, fuzzing)) { 1 } else { SERIAL_BOX };
+const SERIAL_BOX: usize = 512 * 1024;
 /// Plain bytes of blocks that one thread works off at a time.
 const TURN: usize = if cfg!(any(test, fuzzing)) { 512 } else { 128 * 1024 };
 
@@ -115,6 +116,27 @@ pub fn read_box(
         first = end;
     }
     Ok(())
+}
+
+/// Read a selection of one chunk by one thread, and return the chunk, which `open` gives; None if that is too much for one.
+pub(crate) fn read_small_box<'a>(
+    geometry: &Geometry,
+    picks: &[Pick<'_>],
+    dst: &mut [u8],
+    open: impl FnOnce() -> Result<Chunk<'a>>,
+) -> Result<Option<Chunk<'a>>> {
+    let plan = Plan::new(geometry, picks, 1, dst.len())?;
+    let parallel = plan.all_tiles().saturating_mul(geometry.block_nbytes()) > SERIAL_BOX;
+    if parallel || dst.is_empty() {
+        return Ok(None);
+    }
+    let needed = dst.len() as u64;
+    let board = Board::new(dst, &plan).ok_or(Error::Destination { needed, got: needed })?;
+    let content = Content::of(open()?, geometry, None)?;
+    for mut share in board.share(|_| usize::MAX) {
+        with_worker(|worker| read_tiles(&content, &mut share, worker))?;
+    }
+    Ok(Some(content.into_chunk()))
 }
 
 /// Whether chunks are handed out whole, so that they are opened in parallel as well.

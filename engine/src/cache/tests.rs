@@ -2,6 +2,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use super::*;
+use crate::boxes::read_box;
 use crate::boxes::tests::{compress, options};
 use crate::codecs::Codec;
 use crate::files;
@@ -86,7 +87,8 @@ fn reads_agree_with_the_plain_way_and_with_what_is_found() {
             }
         }
         assert_eq!(found > 100, name != "delta", "{name}: {found}");
-        assert!(cache.kept.lock().unwrap().nbytes <= limit());
+        let kept = cache.kept.lock().unwrap();
+        assert!(kept.nbytes + kept.heads.nbytes <= limit());
     }
 }
 
@@ -143,4 +145,62 @@ fn the_least_recently_used_goes_first() {
     assert!(kept.nbytes <= limit());
     assert!(kept.block(key, 1).is_none());
     assert!(kept.block(key, many - 1).is_some());
+}
+
+#[test]
+fn boxes_agree_with_the_plain_way() {
+    let content = items(1);
+    for (name, filters) in
+        [("shuffled-box", [0, 0, 0, 0, 0, 1]), ("plain-box", [0; 6]), ("delta-box", [0, 0, 0, 0, 3, 1])]
+    {
+        let disk = OnDisk::new(name, &chunk_of(&content, filters));
+        let place = (HEAD.len() as u64, disk.length);
+        // Blocks of 32 KiB are 64 x 128 items, of which 14 hold 100,000; chunks are as large as whole blocks.
+        let whole = chunk_of(&[&content[..], &vec![0; 13 * 32 * 1024 - NBYTES]].concat(), filters);
+        let fitting = OnDisk::new(&format!("{name}-fitting"), &whole);
+        let geometry = Geometry::new(&[13 * 64, 128], &[64, 128], 4).unwrap();
+        let cache = hasty();
+        for round in 0..300_i64 {
+            let (top, left) = (round * 37 % (13 * 64 - 20), round * 11 % 118);
+            let (high, wide) = (1 + round % 20, 1 + round % 10);
+            let step = 1 + round % 3;
+            let rows = Pick::Range { start: top, stop: top + high, step };
+            let picks = [rows, Pick::Range { start: left, stop: left + wide, step: 1 }];
+            let count = usize::try_from((high + step - 1) / step * wide).unwrap();
+            let (mut plain, mut found) = (vec![1; 4 * count], vec![2; 4 * count]);
+            let source = Source::File { file: &fitting.file, offset: place.0, limit: fitting.length };
+            let options = ReadOptions { itemsize: Some(4), ..ReadOptions::default() };
+            read_box(&geometry, &picks, &[source.into()], &mut plain, options).unwrap();
+            let place = (place.0, fitting.length);
+            assert!(cache.read_box(&fitting.file, place, &geometry, &picks, fitting.stamp(), &mut found).unwrap());
+            assert_eq!(found, plain);
+        }
+        assert_eq!(cache.kept.lock().unwrap().heads.chunks.is_empty(), name == "delta-box");
+        // A chunk of another length is an error.
+        let picks = [0, 1].map(|_| Pick::Range { start: 0, stop: 1, step: 1 });
+        let mut dst = [0; 4];
+        assert!(cache.read_box(&disk.file, place, &geometry, &picks, disk.stamp(), &mut dst).is_err());
+    }
+}
+
+#[test]
+fn heads_that_were_not_used_for_long_go_first() {
+    let disk = OnDisk::new("heads", &chunk_of(&items(1), [0, 0, 0, 0, 0, 1]));
+    let head = || {
+        let source = Source::File { file: &disk.file, offset: HEAD.len() as u64, limit: disk.length };
+        Arc::new(Chunk::open(source, Some(4), None, None).unwrap().keep().unwrap())
+    };
+    let key = |offset| Key { offset, limit: 0, itemsize: None };
+    let mut kept = Kept::default();
+    let many = (limit() / CHUNKS_PART / head().footprint()).min(MOST_CHUNKS) as u64 + 3;
+    for offset in 0..many {
+        kept.keep_chunk(key(offset), head());
+        assert!(kept.heads.get(key(0)).is_some());
+    }
+    assert!(kept.heads.nbytes <= limit() / CHUNKS_PART && kept.heads.chunks.len() <= MOST_CHUNKS);
+    assert!(kept.heads.get(key(1)).is_none());
+    assert!(kept.heads.get(key(many - 1)).is_some());
+    let before = kept.heads.nbytes;
+    kept.keep_chunk(key(0), head());
+    assert_eq!(kept.heads.nbytes, before);
 }

@@ -39,6 +39,8 @@ __all__ = ["read_cross", "read_item", "read_key", "read_selection"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
+_SMALL = 2**16
+"""Bytes of a box that may be read in one call."""
 _SPARSE = 64
 """Of how many items a mask must let one through for all of them to be read: in each block there is one then."""
 _SLAB = 2**23
@@ -48,7 +50,7 @@ _MOST_MASKED = 2**26
 
 
 def read_item(schunk: SChunk, store: ChunkStore, form: Form, raw: bytes, key: object) -> NumpyArray[Any] | None:
-    """Return the one item that `key` means, if the store can give it in one call; None otherwise.
+    """Return the one item or the small box that `key` means, if the store can give it in one call; None otherwise.
 
     Parameters
     ----------
@@ -75,13 +77,42 @@ def read_item(schunk: SChunk, store: ChunkStore, form: Form, raw: bytes, key: ob
     place = 0
     for at, (size, chunk, step, block, between, within) in zip(entries, form.places, strict=False):
         if type(at) is not int or not 0 <= at < size:
-            return None
+            return _read_box(store, form, entries) if type(at) is slice else None
         first, inner = divmod(at, chunk)
         place += first * step * form.chunk_items + inner // block * between + inner % block * within
     place *= form.itemsize
     item, buffer = form.empty(())
     found = store.read_small(place, place + form.itemsize, form.itemsize, buffer)
     return None if found is None else item
+
+
+def _read_box(store: ChunkStore, form: Form, entries: tuple[Any, ...]) -> NumpyArray[Any] | None:
+    """Return the items of integers and slices of step 1 within one chunk, if they are few; None otherwise."""
+    number, nbytes = 0, form.itemsize
+    box: list[tuple[int, int, int]] = []
+    shape: list[int] = []
+    for entry, (size, chunk, step, _, _, _) in zip(entries, form.places, strict=False):
+        if type(entry) is slice:
+            start, stop, stride = entry.indices(size)
+            if stride != 1:
+                return None
+            shape.append(stop - start)
+            nbytes *= stop - start
+        elif type(entry) is int and 0 <= entry < size:
+            start, stop = entry, entry + 1
+        else:
+            return None
+        first = start // chunk
+        if start >= stop or (stop - 1) // chunk != first:
+            return None
+        number += first * step
+        box.append((start, stop, 1))
+    if nbytes > _SMALL:
+        return None
+    items, buffer = form.empty(tuple(shape))
+    at = number * form.chunk_nbytes
+    found = store.read_small(at, at + 1, form.itemsize, buffer, (form.geometry, box))
+    return None if found is None else items
 
 
 def read_key(schunk: SChunk, store: ChunkStore, form: Form, key: object) -> NumpyArray[Any]:

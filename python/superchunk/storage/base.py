@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from superchunk._engine import Request, Source
+    from superchunk._engine import Box, Request, Source
     from superchunk.frame.index import Index
 
 __all__ = ["ChunkStore", "FrameSettings", "Snapshot"]
@@ -225,11 +225,13 @@ class ChunkStore(Protocol):
         """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
         ...
 
-    def read_small(self, start: int, stop: int, itemsize: int, out: Buffer | None = None) -> bytes | None:
+    def read_small(
+        self, start: int, stop: int, itemsize: int, out: Buffer | None = None, box: Box | None = None
+    ) -> bytes | None:
         """Return bytes ``start:stop``, or ``b""`` and put them into `out`, if one call can do it; else None.
 
         That call also finds out that nobody has changed anything; of whatever keeps it from reading, damage
-        too, the general way tells.
+        too, the general way tells. With `box`, that box of the chunk that has ``start:stop`` is put into `out`.
         """
         ...
 

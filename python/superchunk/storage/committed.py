@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from superchunk._engine import Source
+    from superchunk._engine import Box, Source
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Mark
@@ -157,9 +157,11 @@ class CommittedFrame(MutableChunkTable):
     def _watch_for(self, probe: bytes) -> _engine.Watch:
         """Return the watch on the first bytes of the frame, `probe`, and on its name."""
 
-    def read_unchanged(self, request: _engine.Request, itemsize: int, out: Buffer | None) -> bytes | None:
+    def read_unchanged(
+        self, request: _engine.Request, itemsize: int, out: Buffer | None, box: Box | None
+    ) -> bytes | None:
         """Return what a request for a little of one chunk asks for, None if anything has changed or goes wrong."""
-        return self._watch.read(request, itemsize, out)
+        return self._watch.read(request, itemsize, out, box)
 
     @abstractmethod
     def enable_writing(self, *, taking_turns: bool = False) -> None:

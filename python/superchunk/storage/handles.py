@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from superchunk._engine import Box
     from superchunk.params import SyncLevel
     from superchunk.storage.committed import CommittedFrame
     from superchunk.storage.sidecar import LockSidecar
@@ -184,11 +185,14 @@ class StateHandle(TableView):
             return self._noticed()
         return self.advance()
 
-    def read_small(self, start: int, stop: int, itemsize: int, out: Buffer | None = None) -> bytes | None:
+    def read_small(
+        self, start: int, stop: int, itemsize: int, out: Buffer | None = None, box: Box | None = None
+    ) -> bytes | None:
         """Return bytes ``start:stop``, or ``b""`` and put them into `out`, if one call can do it; else None.
 
         That call also finds out that nobody has changed anything. As there is no turn to take and no chunk
-        of several, the answer is of one state if that is still the same afterwards.
+        of several, the answer is of one state if that is still the same afterwards. With `box`, that box of the
+        chunk that has ``start:stop`` is put into `out`.
         """
         state = self._state
         if state is None or state.sparse or state.moving or state.successor is not None:
@@ -202,7 +206,7 @@ class StateHandle(TableView):
             return None
         if request is None or type(request[0]) is not tuple:
             return None
-        answer = state.read_unchanged(request, itemsize, out)
+        answer = state.read_unchanged(request, itemsize, out, box)
         if self._state is not state or state.shaken(version):
             return None
         return answer

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from superchunk._engine import Request, Source
+    from superchunk._engine import Box, Request, Source
     from superchunk.storage.table import ChunkTable
 
 __all__ = ["TableView"]
@@ -92,7 +92,14 @@ class TableView(ABC):
         """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
         return self._open.lone(start, stop)
 
-    def read_small(self, start: int, stop: int, itemsize: int, out: Buffer | None = None) -> bytes | None:  # noqa: ARG002
+    def read_small(
+        self,
+        start: int,  # noqa: ARG002
+        stop: int,  # noqa: ARG002
+        itemsize: int,  # noqa: ARG002
+        out: Buffer | None = None,  # noqa: ARG002
+        box: Box | None = None,  # noqa: ARG002
+    ) -> bytes | None:
         """Return None: only of what stands in one file a small part is read in a special way."""
         return None
 

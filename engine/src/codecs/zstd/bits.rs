@@ -29,6 +29,17 @@ fn load_last(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
+/// The word of the last bits of `bytes`, of which `left` are left: fewer than eight bytes, or none.
+#[cold]
+#[inline(never)]
+fn last_word(bytes: &[u8], left: usize) -> u64 {
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().rev().zip(bytes.iter().take(left / 8 + 1).rev()) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word)
+}
+
 /// The `count` lowest bits of `word`, `count` below 64.
 #[inline(always)]
 pub(super) fn low(word: u64, count: u64) -> u64 {
@@ -62,38 +73,28 @@ impl<'a> Backward<'a> {
     /// The next bits, the first of them in the highest place: at least [`MOST`](Self::MOST), zeros for those that are
     /// not there.
     #[inline(always)]
-    pub(super) fn word(&self) -> u64 {
+    pub(super) fn word(self) -> u64 {
         // The byte of the last bit that was read is there, for the mark is a bit.
-        let first = (self.left / 8).wrapping_sub(7);
-        match self.bytes.get(first..).and_then(<[u8]>::first_chunk::<8>) {
-            Some(raw) => u64::from_le_bytes(*raw) << (8 - self.left % 8),
-            None => self.last_word(),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn last_word(&self) -> u64 {
-        let mut word = [0; 8];
-        for (to, from) in word.iter_mut().rev().zip(self.bytes.iter().take(self.left / 8 + 1).rev()) {
-            *to = *from;
-        }
-        u64::from_le_bytes(word) << (8 - self.left % 8)
+        let word = match self.bytes.get(..=self.left / 8).and_then(<[u8]>::last_chunk::<8>) {
+            Some(raw) => u64::from_le_bytes(*raw),
+            None => last_word(self.bytes, self.left),
+        };
+        word << (8 - self.left % 8)
     }
 
     /// The `MOST` bits from bit `at` of the section on, the first of them in the lowest place; zeros behind its end.
     #[inline(always)]
-    pub(super) fn from(&self, at: usize) -> u64 {
+    pub(super) fn from(self, at: usize) -> u64 {
         load(self.bytes, at / 8) >> (at % 8)
     }
 
     /// `count` bits that stand before `skipped` others, which were read with them; None for more than `MOST`.
-    #[cold]
-    pub(super) fn wide(&self, skipped: u64, count: u64) -> Option<u64> {
+    #[inline(always)]
+    pub(super) fn wide(self, skipped: u64, count: u64) -> Option<u64> {
         if count > Self::MOST {
             return None;
         }
-        Some(self.from(self.left + usize::try_from(skipped).ok()?))
+        Some(low(self.from(self.left + usize::try_from(skipped).ok()?), count))
     }
 
     /// Go on by `count` bits; None if there are fewer.

@@ -20,8 +20,10 @@
 
 #![expect(clippy::inline_always, reason = "what a reader calls is compiled for the same instructions as it")]
 
+use std::sync::LazyLock;
+
 use super::bits::{Backward, low};
-use super::fse::{Cell, Meanings, Shares, Table};
+use super::fse::{Meanings, Shares, Table};
 use super::huffman::Literals;
 use crate::cpu::Isa;
 
@@ -163,9 +165,12 @@ fn offset_of(sequences: &[Sequence], looks: &mut usize) -> Option<usize> {
     [1_usize, 4, 8].get(place as usize)?.checked_sub(less)
 }
 
-/// Three states of the codes, and the bits that are left.
+/// The tables of a block's sequences: of literal lengths, offsets, match lengths.
+type Tables = [Table; 3];
+
+/// Three states of the codes, and the bits that are left. Small and copied, so that loops hold it in registers.
+#[derive(Clone, Copy)]
 struct Reader<'a> {
-    codes: &'a Codes,
     bits: Backward<'a>,
     length: u64,
     far: u64,
@@ -176,55 +181,63 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     #[inline(always)]
-    fn new(codes: &'a Codes, section: &'a [u8]) -> Option<Self> {
+    fn new([lengths, distances, matches]: &Tables, section: &'a [u8]) -> Option<Self> {
         let mut bits = Backward::new(section)?;
-        let length = bits.read(codes.lengths.table.log.into())?;
-        let far = bits.read(codes.distances.table.log.into())?;
-        let copying = bits.read(codes.copies.table.log.into())?;
-        Some(Self { codes, bits, length, far, copying, start: 0, literals: 0 })
+        let length = bits.read(lengths.log.into())?;
+        let far = bits.read(distances.log.into())?;
+        let copying = bits.read(matches.log.into())?;
+        Some(Self { bits, length, far, copying, start: 0, literals: 0 })
     }
 
     /// Read a sequence, and unless it is the last one the next states.
     #[inline(always)]
-    fn next<const LAST: bool>(&mut self, slot: &mut Sequence) -> Option<()> {
-        let Codes { lengths, distances, copies } = self.codes;
-        let l = lengths.table.cell(self.length);
-        let o = distances.table.cell(self.far);
-        let m = copies.table.cell(self.copying);
-        let (extra, next) = Cell::widths([l, o, m]);
-        let next = if LAST { 0 } else { next };
-        // All is cut out of one word, so that little waits for what is cut out before it.
-        self.bits.skip(extra + next)?;
-        let states = self.bits.from(self.bits.left);
-        let extras = if extra + next > Backward::MOST { self.bits.wide(next, extra)? } else { states >> (next % 64) };
-        let nliterals = l.value() + low(extras, l.extra());
-        let ncopied = m.value() + low(extras >> (l.extra() % 64), m.extra());
-        let far = o.value() + low(extras >> ((l.extra() + m.extra()) % 64), o.extra());
-        if !LAST {
-            self.far = o.base() + low(states, o.nbits());
-            self.copying = m.base() + low(states >> (o.nbits() % 64), m.nbits());
-            self.length = l.base() + low(states >> ((o.nbits() + m.nbits()) % 64), l.nbits());
-        }
+    fn next<const LAST: bool>(self, [lengths, distances, matches]: &Tables) -> Option<(Sequence, Self)> {
+        // These bits are on their way before it is known how many of them are this sequence's.
+        let word = self.bits.word();
+        let l = lengths.cell(self.length);
+        let o = distances.cell(self.far);
+        let m = matches.cell(self.copying);
+        let extra = u64::from(l.extra) + u64::from(m.extra) + u64::from(o.extra);
+        let below = u64::from(o.nbits) + u64::from(m.nbits);
+        let next = if LAST { 0 } else { below + u64::from(l.nbits) };
+        let mut bits = self.bits;
+        bits.skip(extra + next)?;
+        // All is cut out of one word, so that little waits for what is cut out before it. There is nothing above it.
+        let (states, extras) = if extra + next > Backward::MOST {
+            (bits.from(bits.left), bits.wide(next, extra)?)
+        } else {
+            let all = (word >> 1) >> (63 - extra - next);
+            (all, all >> next)
+        };
+        let nliterals = u64::from(l.value) + low(extras, l.extra.into());
+        let extras = extras >> (l.extra % 64);
+        let ncopied = u64::from(m.value) + low(extras, m.extra.into());
+        let far = u64::from(o.value) + (extras >> (m.extra % 64));
         let copied = self.start + nliterals;
-        *slot =
+        let sequence =
             Sequence { start: half(self.start), copied: half(copied), far: half(far), literals: half(self.literals) };
-        self.start = copied + ncopied;
-        self.literals += nliterals;
-        Some(())
+        let (start, literals) = (copied + ncopied, self.literals + nliterals);
+        if LAST {
+            return Some((sequence, Self { bits, start, literals, ..self }));
+        }
+        let far = u64::from(o.base) + low(states, o.nbits.into());
+        let copying = u64::from(m.base) + low(states >> (o.nbits % 64), m.nbits.into());
+        let length = u64::from(l.base) + low(states >> (below % 64), l.nbits.into());
+        Some((sequence, Self { bits, length, far, copying, start, literals }))
     }
 
-    /// Read sequences, into all `slots` or until byte `to` is reached. Returns how many.
+    /// Read sequences, into all `slots` or until byte `to` is reached. Returns how many, and the state behind them.
     #[inline(always)]
-    fn read(&mut self, slots: &mut [Sequence], to: u64) -> Option<usize> {
+    fn read(mut self, tables: &Tables, slots: &mut [Sequence], to: u64) -> Option<(usize, Self)> {
         let (last, others) = slots.split_last_mut()?;
         for (n, slot) in others.iter_mut().enumerate() {
-            self.next::<false>(slot)?;
+            (*slot, self) = self.next::<false>(tables)?;
             if self.start >= to {
-                return Some(n + 1);
+                return Some((n + 1, self));
             }
         }
-        self.next::<true>(last)?;
-        (self.bits.left == 0).then_some(others.len() + 1)
+        (*last, self) = self.next::<true>(tables)?;
+        (self.bits.left == 0).then_some((others.len() + 1, self))
     }
 }
 
@@ -245,57 +258,48 @@ struct Kind {
     meanings: Meanings,
 }
 
-const LENGTHS: Kind = Kind { known: &LITERAL_LENGTHS, log: 6, most: 9, meanings: OF_LITERAL_LENGTHS };
-const DISTANCES: Kind = Kind { known: &OFFSETS, log: 5, most: 8, meanings: OF_OFFSETS };
-const COPIES: Kind = Kind { known: &MATCH_LENGTHS, log: 6, most: 9, meanings: OF_MATCH_LENGTHS };
+/// Literal lengths, offsets, match lengths.
+const KINDS: [Kind; 3] = [
+    Kind { known: &LITERAL_LENGTHS, log: 6, most: 9, meanings: OF_LITERAL_LENGTHS },
+    Kind { known: &OFFSETS, log: 5, most: 8, meanings: OF_OFFSETS },
+    Kind { known: &MATCH_LENGTHS, log: 6, most: 9, meanings: OF_MATCH_LENGTHS },
+];
 
-/// The table of a kind of code.
-#[derive(Debug, Default)]
-struct Code {
-    table: Table,
-    /// Whether that is the table of the known distribution.
-    known: bool,
-}
+/// The tables of the known distributions.
+static KNOWN: LazyLock<Option<Tables>> = LazyLock::new(|| {
+    let mut tables = Tables::default();
+    for (table, kind) in tables.iter_mut().zip(KINDS) {
+        table.build(&Shares::of(kind.known, kind.log), kind.meanings)?;
+    }
+    Some(tables)
+});
 
-impl Code {
-    /// Become the code that `mode` says, and give what follows its description.
-    fn open<'a>(&mut self, kind: &Kind, mode: u8, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        let known = std::mem::replace(&mut self.known, false);
-        match mode & 3 {
-            0 => {
-                if !known {
-                    self.table.build(&Shares::of(kind.known, kind.log), kind.meanings)?;
-                }
-                self.known = true;
-                Some(bytes)
-            }
+/// Make `tables` those that `modes` says, and give what follows their descriptions.
+#[inline(always)]
+fn open_tables<'a>(modes: u8, mut bytes: &'a [u8], tables: &mut Tables) -> Option<&'a [u8]> {
+    for (n, (kind, table)) in KINDS.iter().zip(tables).enumerate() {
+        match (modes >> (6 - 2 * n)) & 3 {
+            0 => table.copy(&KNOWN.as_ref()?[n]),
             1 => {
                 let (&symbol, rest) = bytes.split_first()?;
-                self.table.single(symbol.into(), kind.meanings)?;
-                Some(rest)
+                table.single(symbol.into(), kind.meanings)?;
+                bytes = rest;
             }
             2 => {
                 let (shares, rest) = Shares::read(bytes, kind.most)?;
-                self.table.build(&shares, kind.meanings)?;
-                Some(rest)
+                table.build(&shares, kind.meanings)?;
+                bytes = rest;
             }
-            _ => None, // that of an earlier block
+            _ => return None, // that of an earlier block
         }
     }
-}
-
-/// The codes of a block's sequences: literal lengths, offsets, match lengths.
-#[derive(Debug, Default)]
-struct Codes {
-    lengths: Code,
-    distances: Code,
-    copies: Code,
+    Some(bytes)
 }
 
 /// Scratch space for reading ranges.
 #[derive(Debug, Default)]
 pub(in super::super) struct Ranges {
-    codes: Box<Codes>,
+    tables: Box<Tables>,
     literals: Literals,
     /// Those that were read, and what other streams have left behind them.
     sequences: Vec<Sequence>,
@@ -368,7 +372,7 @@ impl Ranges {
         if number > most {
             return None;
         }
-        let Self { codes, sequences, nsequences, .. } = self;
+        let Self { tables, sequences, nsequences, .. } = self;
         if sequences.len() <= number {
             sequences.resize(number + 1, Sequence::default());
         }
@@ -376,12 +380,9 @@ impl Ranges {
         let (mut start, mut literals) = (0, 0);
         if number > 0 {
             let (&modes, rest) = rest.split_first()?;
-            let rest = codes.lengths.open(&LENGTHS, modes >> 6, rest)?;
-            let rest = codes.distances.open(&DISTANCES, modes >> 4, rest)?;
-            let rest = codes.copies.open(&COPIES, modes >> 2, rest)?;
-            let mut reader = Reader::new(codes, rest)?;
-            *nsequences = reader.read(&mut slots[..number], to as u64)?;
-            Reader { start, literals, .. } = reader;
+            let rest = open_tables(modes, rest, tables)?;
+            let reader = Reader::new(tables, rest)?;
+            (*nsequences, Reader { start, literals, .. }) = reader.read(tables, &mut slots[..number], to as u64)?;
             if start >= to as u64 {
                 return (start <= full as u64 && literals <= count as u64).then_some(());
             }
