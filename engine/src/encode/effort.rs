@@ -41,7 +41,7 @@ const TELLING: usize = 17 * 1024;
 const MOST: usize = 256 * 1024;
 const LEAST: usize = 4 * 1024;
 /// Trials of fewer bytes than this are done before another thread has woken up.
-const SHARED: usize = 128 * 1024;
+const SHARED: usize = 256 * 1024;
 /// Streams shorter than this are not looked at, in bytes.
 const SHORT: usize = 2 * 1024;
 /// A long block of one stream that is not telling in one place is looked at in so many, each so long in bytes; the shortest
