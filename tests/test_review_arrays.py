@@ -101,6 +101,7 @@ def test_what_many_reads_make_is_of_one_state(
 
         monkeypatch.setattr(base.ArrayBase, "_now", _through(base.ArrayBase._now, after_some))
         monkeypatch.setattr(reading, "_prepared", partial(after_some, reading._prepared))
+        monkeypatch.setattr(reading, "_read_box", partial(after_some, reading._read_box))
         found = np.asarray(made(array))
         monkeypatch.undo()
         assert left[0] <= 0
