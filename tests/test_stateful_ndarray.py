@@ -290,7 +290,7 @@ class Arrays(RuleBasedStateMachine):
             with pytest.raises(error):
                 _ = field[key]
             return
-        assert same(field[key], np.array(wanted))
+        assert same(field[key], np.asarray(wanted, model.dtype))
         value = data.draw(values_for(model.dtype, np.shape(wanted)))
         model[key] = value
         field[key] = value
