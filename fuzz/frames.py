@@ -46,7 +46,7 @@ MOST_CHUNKS = 12
 EDGES = (0, 1, 2, 7, 31, 32, 87, 127, 128, 255, 2**15, 2**16 - 1, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
 MARKERS = bytes([0x9E, 0xA8, 0xD2, 0xCF, 0xA4, 0xD3, 0xD1, 0xC3, 0xD8, 0x93, 0xCD, 0xDE, 0xDC, 0xC6])
 SPECIALS = (0x80, 0x81, 0x82, 0x84, 0x87, 0xFF)
-ALLOWED = (SuperchunkError, ValueError, MemoryError)
+ALLOWED = (SuperchunkError, MemoryError)
 
 
 def sound_frames() -> list[bytes]:

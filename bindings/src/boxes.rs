@@ -4,15 +4,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use superchunk_engine::boxes::{self as engine, BoxError, Pick, Strided};
-use superchunk_engine::encode::MAX_OVERHEAD;
+use superchunk_engine::interrupt::Interrupt;
 use superchunk_engine::read::{ReadError, ReadOptions};
 use superchunk_engine::source::Place;
 
-use crate::buffers::{Buffer, Held, Span, fresh_bytes};
+use crate::buffers::{Buffer, Held, Span, at_most};
 use crate::encode::EncodeParams;
 use crate::errors::to_python;
 use crate::hooks::{Hooks, Session};
 use crate::read::explain;
+use crate::signals::detach;
 
 /// Chunk shape, block shape and item size, checked once. Immutable.
 #[pyclass(frozen, module = "superchunk._engine")]
@@ -120,26 +121,32 @@ pub(crate) fn read_box(
     hooks: Option<&Bound<'_, Hooks>>,
 ) -> PyResult<()> {
     let geometry = &geometry.get().checked;
-    let held = Held::get_all(&sources)?;
-    let picked = r#box.iter().map(Picked::get).collect::<PyResult<Vec<_>>>()?;
     let mut dst = Buffer::get_writable(dst)?;
+    let held = Held::get_all_apart(&sources, &dst)?;
+    let picked = r#box.iter().map(Picked::get).collect::<PyResult<Vec<_>>>()?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
     let dst = dst.bytes_mut();
-    py.detach(|| {
+    detach(py, |interrupt| {
         let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
         let picks: Vec<Pick<'_>> = picked.iter().map(Picked::pick).collect();
-        engine::read_box(geometry, &picks, &places, dst, options(nthreads, geometry, session))
-    })
+        engine::read_box(geometry, &picks, &places, dst, options(nthreads, geometry, session, interrupt))
+    })?
     .map_err(|failure| fail(py, session, failure))
 }
 
-fn options<'s>(nthreads: usize, geometry: &engine::Geometry, session: Option<&'s Session<'_>>) -> ReadOptions<'s> {
+fn options<'s>(
+    nthreads: usize,
+    geometry: &engine::Geometry,
+    session: Option<&'s Session<'_>>,
+    interrupt: &'s Interrupt<'s>,
+) -> ReadOptions<'s> {
     ReadOptions {
         nthreads,
         itemsize: Some(geometry.itemsize()),
         shape: None,
         user: session.map(|session| session as _),
+        interrupt: Some(interrupt),
     }
 }
 
@@ -158,17 +165,24 @@ pub(crate) fn read_points(
     hooks: Option<&Bound<'_, Hooks>>,
 ) -> PyResult<()> {
     let geometry = &geometry.get().checked;
-    let held = Held::get_all(&sources)?;
+    let mut dst = Buffer::get_writable(dst)?;
+    let held = Held::get_all_apart(&sources, &dst)?;
     let nsources = integers("nsource", nsource)?;
     let positions = integers("position", position)?;
-    let mut dst = Buffer::get_writable(dst)?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
     let dst = dst.bytes_mut();
-    py.detach(|| {
+    detach(py, |interrupt| {
         let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
-        engine::read_points(geometry, &places, &nsources, &positions, dst, options(nthreads, geometry, session))
-    })
+        engine::read_points(
+            geometry,
+            &places,
+            &nsources,
+            &positions,
+            dst,
+            options(nthreads, geometry, session, interrupt),
+        )
+    })?
     .map_err(|failure| fail(py, session, failure))
 }
 
@@ -188,8 +202,9 @@ pub(crate) fn pack<'py>(
     let src = Strided { bytes: src.bytes(), offset, strides: &strides, extent: &extent };
     let session = params.session();
     let user = session.as_ref().map(|session| session as _);
-    fresh_bytes(py, geometry.chunk_nbytes() + MAX_OVERHEAD, |out| {
-        py.detach(|| engine::pack(geometry, params.checked(), src, user, out)).map_err(|error| match &session {
+    at_most(py, geometry.chunk_nbytes() + params.checked().overhead(), |out| {
+        let packed = detach(py, |interrupt| engine::pack(geometry, params.checked(), src, user, Some(interrupt), out))?;
+        packed.map_err(|error| match &session {
             Some(session) => session.to_python(py, &error),
             None => to_python(py, &error),
         })

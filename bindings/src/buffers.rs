@@ -66,6 +66,13 @@ impl Buffer {
         if self.0.buf.is_null() { 0 } else { usize::try_from(self.0.len).unwrap_or(0) }
     }
 
+    /// Whether a byte of one buffer is a byte of the other.
+    fn overlaps(&self, other: &Self) -> bool {
+        let ends = |buffer: &Self| (buffer.0.buf.addr(), buffer.0.buf.addr().saturating_add(buffer.len()));
+        let ((start, stop), (other_start, other_stop)) = (ends(self), ends(other));
+        start < other_stop && other_start < stop
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         if self.len() == 0 {
             return &[];
@@ -84,9 +91,9 @@ impl Buffer {
         }
         #[expect(unsafe_code, reason = "the buffer protocol hands out a pointer and a length")]
         // SAFETY: as in `bytes`; `get_writable` has checked that the exporter allows writing. Nobody else
-        // may use the bytes meanwhile, which is the caller's promise.
+        // may use the bytes meanwhile, which is the caller's promise; chunks are kept apart by `Held::apart_from`.
         unsafe {
-            std::slice::from_raw_parts_mut(self.0.buf.cast(), self.len())
+            settled(self.0.buf.cast(), self.len())
         }
     }
 }
@@ -161,8 +168,19 @@ impl Drop for Buffer {
 /// What keeps a chunk's bytes reachable while the engine reads them.
 pub(crate) enum Held {
     Buffer(Buffer),
-    File { file: ManuallyDrop<File>, offset: u64, limit: u64 },
-    Path { path: PathBuf, folder: Option<ManuallyDrop<File>>, offset: u64, limit: u64 },
+    /// A copy of a buffer that shares bytes with the destination.
+    Copy(Vec<u8>),
+    File {
+        file: ManuallyDrop<File>,
+        offset: u64,
+        limit: u64,
+    },
+    Path {
+        path: PathBuf,
+        folder: Option<ManuallyDrop<File>>,
+        offset: u64,
+        limit: u64,
+    },
 }
 
 impl Held {
@@ -187,9 +205,28 @@ impl Held {
         objects.iter().map(Self::get).collect()
     }
 
+    /// Take several, none of which shares bytes with `dst`.
+    pub(crate) fn get_all_apart(objects: &[Bound<'_, PyAny>], dst: &Buffer) -> PyResult<Vec<Self>> {
+        let mut all = Self::get_all(objects)?;
+        for one in &mut all {
+            one.apart_from(dst);
+        }
+        Ok(all)
+    }
+
+    /// Copy the chunk if any of its bytes are among those of `dst`, which is written while the chunk is read.
+    pub(crate) fn apart_from(&mut self, dst: &Buffer) {
+        if let Self::Buffer(buffer) = self
+            && buffer.overlaps(dst)
+        {
+            *self = Self::Copy(buffer.bytes().to_vec());
+        }
+    }
+
     pub(crate) fn place(&self) -> Place<'_> {
         match self {
             Self::Buffer(buffer) => Source::Bytes(buffer.bytes()).into(),
+            Self::Copy(bytes) => Source::Bytes(bytes).into(),
             Self::File { file, offset, limit } => Source::File { file, offset: *offset, limit: *limit }.into(),
             Self::Path { path, folder, offset, limit } => {
                 Place::Path { path, folder: folder.as_deref(), offset: *offset, limit: *limit }
@@ -226,48 +263,70 @@ pub(crate) fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
     Ok(ManuallyDrop::new(unsafe { File::from_raw_handle(handle as *mut _) }))
 }
 
-#[expect(unsafe_code, reason = "declares one function of the C API")]
-unsafe extern "C" {
-    // Part of Python's stable ABI; PyO3 does not hand it on.
-    fn _PyBytes_Resize(bytes: *mut *mut ffi::PyObject, newsize: ffi::Py_ssize_t) -> std::ffi::c_int;
+/// The bytes of memory that came from elsewhere, with whatever is in them.
+///
+/// # Safety
+///
+/// `length` bytes at `start` are readable and writable and stay in place as long as the slice lives, and nobody else uses them.
+#[expect(unsafe_code, reason = "makes a slice of a pointer and a length")]
+unsafe fn settled<'m>(start: *mut u8, length: usize) -> &'m mut [u8] {
+    // Memory that nobody has written to, of a new bytes object or of `numpy.empty`, must not be taken for bytes by the compiler.
+    // It cannot see into the assembly and has to assume that every byte is written there, to what stands there anyway.
+    #[cfg(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64", target_arch = "arm"))]
+    // SAFETY: there is no instruction in it.
+    unsafe {
+        std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64", target_arch = "arm")))]
+    // SAFETY: the bytes are writable.
+    unsafe {
+        start.write_bytes(0, length);
+    }
+    // SAFETY: as the caller promises, and the bytes have values.
+    unsafe { std::slice::from_raw_parts_mut(start, length) }
 }
 
-/// Make a bytes object of at most `capacity` bytes: `fill` writes into it and says how many count.
+/// Make a bytes object of `length` bytes, all of which `fill` writes.
 pub(crate) fn fresh_bytes(
     py: Python<'_>,
-    capacity: usize,
-    fill: impl FnOnce(&mut [u8]) -> PyResult<usize>,
+    length: usize,
+    fill: impl FnOnce(&mut [u8]) -> PyResult<()>,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    let length = ffi::Py_ssize_t::try_from(capacity).map_err(|_| PyMemoryError::new_err("too many bytes"))?;
+    let size = ffi::Py_ssize_t::try_from(length).map_err(|_| PyMemoryError::new_err("too many bytes"))?;
     #[expect(unsafe_code, reason = "a bytes object without an initial copy is to be had from the C API only")]
     // SAFETY: a null pointer asks for a bytes object whose content is to be set; null comes back with an exception.
-    let pointer = unsafe { ffi::PyBytes_FromStringAndSize(std::ptr::null(), length) };
+    let pointer = unsafe { ffi::PyBytes_FromStringAndSize(std::ptr::null(), size) };
     #[expect(unsafe_code, reason = "the new object comes as a pointer")]
     // SAFETY: the call above returned a reference that is ours, or null with an exception set.
     let object = unsafe { Bound::from_owned_ptr_or_err(py, pointer)? };
+    if length == 0 {
+        // All objects without bytes are one.
+        fill(&mut [])?;
+        return Ok(object.cast_into::<PyBytes>()?);
+    }
     #[expect(unsafe_code, reason = "the content of the new object is set through its pointer")]
     // SAFETY: the object is a bytes object.
     let start = unsafe { ffi::PyBytes_AsString(object.as_ptr()) };
     #[expect(unsafe_code, reason = "the content of the new object is set through its pointer")]
-    // SAFETY: the object has `capacity` bytes and nobody else has seen it. Every caller writes each byte that it
-    // declares to count; a decoder may load bytes in words before it has written all of them, but keeps only those
-    // that it has written.
-    let content = unsafe { std::slice::from_raw_parts_mut(start.cast::<u8>(), capacity) };
+    // SAFETY: the object has `length` bytes, and nobody else has seen it.
+    let content = unsafe { settled(start.cast::<u8>(), length) };
     prefer_large_pages(content);
-    let filled = fill(content)?.min(capacity);
-    if filled == capacity {
-        return Ok(object.cast_into::<PyBytes>()?);
-    }
-    let shorter = ffi::Py_ssize_t::try_from(filled).map_err(|_| PyMemoryError::new_err("too many bytes"))?;
-    let mut pointer = object.into_ptr();
-    #[expect(unsafe_code, reason = "shrinking in place spares a copy")]
-    // SAFETY: the only reference is ours and no hash was computed; on failure the pointer is set to null.
-    let status = unsafe { _PyBytes_Resize(&raw mut pointer, shorter) };
-    if status != 0 {
-        return Err(PyErr::fetch(py));
-    }
-    #[expect(unsafe_code, reason = "the resized object comes back as a pointer")]
-    // SAFETY: on success the pointer is the one reference to a bytes object.
-    let object = unsafe { Bound::from_owned_ptr(py, pointer) };
+    fill(content)?;
     Ok(object.cast_into::<PyBytes>()?)
+}
+
+/// Make a bytes object of at most `capacity` bytes: `fill` says how many it has written.
+///
+/// The stable ABI has no way to shorten a bytes object, so one that is shorter is a copy.
+pub(crate) fn at_most(
+    py: Python<'_>,
+    capacity: usize,
+    fill: impl FnOnce(&mut [u8]) -> PyResult<usize>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let mut written = 0;
+    let bytes = fresh_bytes(py, capacity, |content| {
+        written = fill(content)?.min(capacity);
+        Ok(())
+    })?;
+    Ok(if written == capacity { bytes } else { PyBytes::new(py, &bytes.as_bytes()[..written]) })
 }

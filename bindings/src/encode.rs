@@ -1,6 +1,7 @@
 //! Compressing.
 
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use superchunk_engine::Error;
@@ -9,9 +10,10 @@ use superchunk_engine::header::Special;
 use superchunk_engine::params;
 use superchunk_engine::shape::BlockShape;
 
-use crate::buffers::{Buffer, fresh_bytes};
+use crate::buffers::{Buffer, at_most};
 use crate::errors::to_python;
 use crate::hooks::{Hooks, Session};
+use crate::signals::detach;
 
 /// How to compress, checked once. Immutable.
 #[pyclass(frozen, module = "superchunk._engine")]
@@ -90,6 +92,12 @@ impl EncodeParams {
         Ok(Self { checked: checked.map_err(|error| to_python(py, &error))?, hooks })
     }
 
+    /// Show the garbage collector what is held. A cycle through these always has another object that can let go of it, because
+    /// nothing is put in later.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.hooks)
+    }
+
     /// Return the block size, in bytes, that a chunk of `nbytes` gets.
     fn blocksize_for(&self, nbytes: usize) -> usize {
         self.checked.blocksize_for(nbytes)
@@ -113,8 +121,9 @@ pub(crate) fn compress<'py>(
         )));
     }
     let session = params.session();
-    fresh_bytes(py, src.len() + encode::MAX_OVERHEAD, |out| {
-        py.detach(|| encode::encode(src, &params.checked, session.as_ref().map(|s| s as _), out))
+    at_most(py, src.len() + params.checked.overhead(), |out| {
+        let user = session.as_ref().map(|session| session as _);
+        detach(py, |interrupt| encode::encode(src, &params.checked, user, Some(interrupt), out))?
             .map_err(|error| explain(py, session.as_ref(), &error))
     })
 }
@@ -133,7 +142,8 @@ pub(crate) fn compress_vlblocks<'py>(
     let held = blocks.iter().map(Buffer::get).collect::<PyResult<Vec<_>>>()?;
     let slices: Vec<&[u8]> = held.iter().map(Buffer::bytes).collect();
     let session = params.hooks.as_ref().map(|hooks| Session::new(hooks.get()));
-    let chunk = py.detach(|| encode::encode_vlblocks(&slices, &params.checked, session.as_ref().map(|s| s as _)));
+    let user = session.as_ref().map(|session| session as _);
+    let chunk = detach(py, |interrupt| encode::encode_vlblocks(&slices, &params.checked, user, Some(interrupt)))?;
     chunk.map(|chunk| PyBytes::new(py, &chunk)).map_err(|error| explain(py, session.as_ref(), &error))
 }
 
@@ -152,5 +162,18 @@ pub(crate) fn special_chunk<'py>(
         Special::from_id(kind).ok_or_else(|| PyValueError::new_err(format!("kind: expected 1 to 4, got {kind}")))?;
     let value = value.map(Buffer::get).transpose()?;
     let chunk = encode::special_chunk(special, nbytes, typesize, value.as_ref().map(Buffer::bytes), blocksize);
+    chunk.map(|chunk| PyBytes::new(py, &chunk)).map_err(|error| to_python(py, &error))
+}
+
+/// Return a chunk of zeros that is no special chunk, for frames that cannot take one there.
+#[pyfunction]
+#[pyo3(signature = (nbytes, typesize, blocksize=0))]
+pub(crate) fn zeros_in_blocks(
+    py: Python<'_>,
+    nbytes: usize,
+    typesize: usize,
+    blocksize: usize,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let chunk = encode::zeros_in_blocks(nbytes, typesize, blocksize);
     chunk.map(|chunk| PyBytes::new(py, &chunk)).map_err(|error| to_python(py, &error))
 }

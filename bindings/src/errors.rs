@@ -1,12 +1,13 @@
 //! Errors of the engine as exceptions of `superchunk.exceptions`, in one place.
 
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use superchunk_engine::Error;
 
 mod classes {
     #![allow(missing_docs, reason = "the classes are documented where they are defined, in Python")]
+    pyo3::import_exception!(superchunk.exceptions, ArgumentError);
     pyo3::import_exception!(superchunk.exceptions, FormatError);
     pyo3::import_exception!(superchunk.exceptions, MissingFileError);
     pyo3::import_exception!(superchunk.exceptions, NewerFormatError);
@@ -73,8 +74,9 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         }
         Error::OutOfMemory { .. } => return Ok(PyMemoryError::new_err(error.to_string())),
         Error::User { .. } => return Ok(PyRuntimeError::new_err(error.to_string())),
-        // Argument and Destination, and whatever the engine may add.
-        _ => return Ok(PyValueError::new_err(error.to_string())),
+        // Argument and Destination; Interrupted, in place of which the caller raises what a handler did; and
+        // whatever the engine may add.
+        _ => py.get_type::<classes::ArgumentError>().call1((error.to_string(),))?,
     };
     Ok(PyErr::from_value(called))
 }

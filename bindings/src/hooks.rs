@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 use superchunk_engine::Error;
@@ -26,6 +27,16 @@ impl Hooks {
     #[new]
     fn new(codecs: HashMap<u8, Pair>, filters: HashMap<u8, Pair>) -> Self {
         Self { codecs, filters }
+    }
+
+    /// Show the garbage collector what is held. A cycle through these always has another object that can let go of it, because
+    /// nothing is put in later.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for (forward, backward) in self.codecs.values().chain(self.filters.values()) {
+            visit.call(forward)?;
+            visit.call(backward)?;
+        }
+        Ok(())
     }
 }
 

@@ -43,3 +43,9 @@ pub(crate) fn set_memory_limit(nbytes: usize) -> usize {
 pub(crate) fn free_memory() {
     kept::free();
 }
+
+/// Have the child of a fork wait for nobody who is not there.
+#[pyfunction]
+pub(crate) fn after_fork() {
+    kept::after_fork();
+}

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use superchunk_engine::chunk::Chunk;
-use superchunk_engine::error::Error;
+use superchunk_engine::interrupt::Interrupt;
 use superchunk_engine::lazy;
 use superchunk_engine::read::{self as engine, ReadError, ReadOptions, Request};
 use superchunk_engine::shape::BlockShape;
@@ -14,6 +14,7 @@ use crate::buffers::{Buffer, Held, fresh_bytes};
 use crate::encode::block_shape;
 use crate::errors::to_python;
 use crate::hooks::{Hooks, Session};
+use crate::signals::detach;
 
 /// Results above this size are given memory only after their chunks have been looked at.
 const LOOK_FIRST: usize = 64 * 1024 * 1024;
@@ -68,9 +69,10 @@ fn options<'s>(
     itemsize: usize,
     shape: Option<BlockShape>,
     session: Option<&'s Session<'_>>,
+    interrupt: Option<&'s Interrupt<'s>>,
 ) -> ReadOptions<'s> {
     let itemsize = (itemsize > 0).then_some(itemsize);
-    ReadOptions { nthreads, itemsize, shape, user: session.map(|session| session as _) }
+    ReadOptions { nthreads, itemsize, shape, user: session.map(|session| session as _), interrupt }
 }
 
 pub(crate) fn explain(py: Python<'_>, session: Option<&Session<'_>>, failure: &ReadError) -> PyErr {
@@ -98,28 +100,27 @@ pub(crate) fn read<'py>(
     blockshape: Option<Vec<usize>>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let shape = block_shape(py, blockshape)?;
-    let asked = requests.iter().map(Asked::get).collect::<PyResult<Vec<_>>>()?;
+    let mut asked = requests.iter().map(Asked::get).collect::<PyResult<Vec<_>>>()?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
     let run = |requests: Vec<Request<'_, '_>>| {
-        py.detach(|| engine::read(requests, options(nthreads, itemsize, shape, session)))
+        detach(py, |interrupt| engine::read(requests, options(nthreads, itemsize, shape, session, Some(interrupt))))?
             .map_err(|failure| explain(py, session, &failure))
     };
     if let Some(dst) = dst {
         let mut dst = Buffer::get_writable(dst)?;
+        for one in &mut asked {
+            one.held.apart_from(&dst);
+        }
         run(place(&asked, dst.bytes_mut(), false)?)?;
         return Ok(None);
     }
     let total = asked.last().map_or(0, |last| last.at.saturating_add(last.length));
     if total > LOOK_FIRST {
-        py.detach(|| look(&asked, options(nthreads, itemsize, shape, session)))
+        py.detach(|| look(&asked, options(nthreads, itemsize, shape, session, None)))
             .map_err(|failure| explain(py, session, &failure))?;
     }
-    fresh_bytes(py, total, |out| {
-        run(place(&asked, out, true)?)?;
-        Ok(total)
-    })
-    .map(Some)
+    fresh_bytes(py, total, |out| run(place(&asked, out, true)?)).map(Some)
 }
 
 /// Open every chunk, which checks that what it claims to hold can be in it.
@@ -128,15 +129,7 @@ fn look(asked: &[Asked], options: ReadOptions<'_>) -> Result<(), ReadError> {
         let checked = one.held.place().open().and_then(|opened| {
             let chunk = Chunk::open(opened.source(), options.itemsize, options.shape, options.user)?;
             chunk.check_claims()?;
-            let end = one.start.saturating_add(one.length as u64);
-            if end > u64::from(chunk.header.nbytes) {
-                return Err(Error::Argument {
-                    name: "stop",
-                    expected: format!("at most the chunk's {} bytes", chunk.header.nbytes).into(),
-                    found: i64::try_from(end).unwrap_or(i64::MAX),
-                });
-            }
-            Ok(())
+            engine::expect(&chunk, one.nbytes, one.start, one.length)
         });
         checked.map_err(|error| ReadError { nrequest, error })?;
     }
@@ -158,20 +151,19 @@ pub(crate) fn decompress<'py>(
     let held = Held::get(source)?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
-    let options = options(nthreads, itemsize, shape, session);
+    let calm = options(nthreads, itemsize, shape, session, None);
     let fail = |error| explain(py, session, &ReadError { nrequest: 0, error });
     let opened = py.detach(|| held.place().open()).map_err(fail)?;
     let source: Source<'_> = opened.source();
     let header = py.detach(|| lazy::describe(source)).map_err(fail)?;
     let total = header.nbytes as usize;
     if total > LOOK_FIRST {
-        py.detach(|| Chunk::open(source, options.itemsize, options.shape, options.user)?.check_claims())
-            .map_err(fail)?;
+        py.detach(|| Chunk::open(source, calm.itemsize, calm.shape, calm.user)?.check_claims()).map_err(fail)?;
     }
     fresh_bytes(py, total, |dst| {
         let requests = vec![Request { place: source.into(), nbytes: None, start: 0, dst }];
-        py.detach(|| engine::read(requests, options)).map_err(|failure| explain(py, session, &failure))?;
-        Ok(total)
+        let read = detach(py, |interrupt| engine::read(requests, ReadOptions { interrupt: Some(interrupt), ..calm }))?;
+        read.map_err(|failure| explain(py, session, &failure))
     })
 }
 
@@ -188,8 +180,10 @@ pub(crate) fn read_vlblocks<'py>(
     let held = Held::get(source)?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
-    let options = options(nthreads, itemsize, None, session);
-    let blocks = py.detach(|| engine::read_vlblocks(held.place().open()?.source(), options));
+    let blocks = detach(py, |interrupt| {
+        let options = options(nthreads, itemsize, None, session, Some(interrupt));
+        engine::read_vlblocks(held.place().open()?.source(), options)
+    })?;
     let blocks = blocks.map_err(|error| explain(py, session, &ReadError { nrequest: 0, error }))?;
     Ok(blocks.iter().map(|block| PyBytes::new(py, block)).collect())
 }

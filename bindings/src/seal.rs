@@ -1,5 +1,7 @@
 //! Seals, hashes, and what files are asked beyond their bytes.
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -10,6 +12,7 @@ use superchunk_engine::{Result, files};
 use crate::buffers::{Buffer, Held, borrow_file};
 use crate::errors::{system_error, to_python};
 use crate::read::explain;
+use crate::signals::detach;
 
 /// Fewer bytes than this are hashed before another thread of Python's could take over.
 const SHORT: u64 = 16 * 1024;
@@ -76,7 +79,8 @@ pub(crate) fn proven_trailer<'py>(
 pub(crate) fn check_seals(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>, nthreads: usize) -> PyResult<Vec<(u8, u32)>> {
     let held = Held::get_all(&sources)?;
     let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
-    let verdicts = py.detach(|| engine::check_all(&places, nthreads)).map_err(|failure| explain(py, None, &failure))?;
+    let verdicts = detach(py, |interrupt| engine::check_all(&places, nthreads, Some(interrupt)))?
+        .map_err(|failure| explain(py, None, &failure))?;
     Ok(verdicts.into_iter().map(|verdict| (verdict.status as u8, verdict.cbytes)).collect())
 }
 
@@ -97,16 +101,28 @@ pub(crate) fn check_run<'py>(
     if !rest.is_empty() {
         return Err(PyValueError::new_err(format!("entries: expected 8 bytes each, got {} more", rest.len())));
     }
-    let checked = py.detach(|| {
+    let checked = detach(py, |interrupt| {
         let entries: Vec<i64> = entries.iter().map(|&entry| i64::from_ne_bytes(entry)).collect();
-        let verdicts = engine::check_run(&file, base, &entries, room, nthreads)?;
+        let verdicts = engine::check_run(&file, base, &entries, room, nthreads, Some(interrupt))?;
         let statuses: Vec<u8> = verdicts.iter().map(|verdict| verdict.status as u8).collect();
         let cbytes: Vec<u8> = verdicts.iter().flat_map(|verdict| verdict.cbytes.to_ne_bytes()).collect();
         let nbytes: Vec<u8> = verdicts.iter().flat_map(|verdict| verdict.nbytes.to_ne_bytes()).collect();
         Ok([statuses, cbytes, nbytes])
-    });
+    })?;
     let [statuses, cbytes, nbytes] = checked.map_err(|failure| explain(py, None, &failure))?;
     Ok((PyBytes::new(py, &statuses), PyBytes::new(py, &cbytes), PyBytes::new(py, &nbytes)))
+}
+
+/// Give a file or a directory a name that nothing may have.
+#[pyfunction]
+pub(crate) fn rename_new(py: Python<'_>, old: PathBuf, new: PathBuf) -> PyResult<()> {
+    py.detach(|| files::rename_new(&old, &new)).map_err(|error| system_error(py, &error))
+}
+
+/// Let two names change places in one step.
+#[pyfunction]
+pub(crate) fn exchange(py: Python<'_>, one: PathBuf, other: PathBuf) -> PyResult<()> {
+    py.detach(|| files::exchange(&one, &other)).map_err(|error| system_error(py, &error))
 }
 
 /// Have everything on the disk that was written to the file system of an open file.

@@ -1,19 +1,22 @@
 //! What a reader asks at each access: has anybody changed the file? And, if nobody has, a few of its bytes.
 
 use std::ffi::CString;
+use std::fs::File;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use superchunk_engine::Result;
 use superchunk_engine::boxes::Pick;
 use superchunk_engine::cache::{self, Cache, Wanted};
 use superchunk_engine::files::{self, Named, Stamp};
+use superchunk_engine::watch::{Expected, Proof, Times};
 
 use crate::boxes::{Geometry, Picked};
 use crate::buffers::{Buffer, borrow_file, fresh_bytes};
 use crate::errors::{system_error, to_python};
 
-/// The bytes that stand at one place of an open file, and the name that the file has.
+/// The bytes that stand at one place of an open file, what proves the rest, and the name that the file has.
 #[pyclass(frozen, module = "superchunk._engine")]
 pub(crate) struct Watch {
     fd: i32,
@@ -21,6 +24,8 @@ pub(crate) struct Watch {
     #[pyo3(get)]
     probe: Py<PyBytes>,
     name: Option<Name>,
+    proof: Option<Proof>,
+    times: Times,
     /// What was read of the file, for who comes again.
     cache: Cache,
 }
@@ -32,11 +37,21 @@ struct Name {
     identity: files::Identity,
 }
 
+/// Sixteen bytes, ranges of the file, and whether the bytes are the hash of those or stand there.
+type Proven<'py> = (Bound<'py, PyBytes>, Vec<(u64, u64)>, bool);
+
 #[pymethods]
 impl Watch {
     #[new]
-    #[pyo3(signature = (fd, at, probe, name=None))]
-    fn new(py: Python<'_>, fd: i32, at: u64, probe: Py<PyBytes>, name: Option<(i32, String)>) -> PyResult<Self> {
+    #[pyo3(signature = (fd, at, probe, name=None, proof=None))]
+    fn new(
+        py: Python<'_>,
+        fd: i32,
+        at: u64,
+        probe: Py<PyBytes>,
+        name: Option<(i32, String)>,
+        proof: Option<Proven<'_>>,
+    ) -> PyResult<Self> {
         let name = match name {
             None => None,
             Some((folder, name)) => {
@@ -46,22 +61,34 @@ impl Watch {
                 Some(Name { folder, path: name, identity })
             }
         };
-        Ok(Self { fd, at, probe, name, cache: Cache::default() })
+        let proof = match proof {
+            None => None,
+            Some((bytes, ranges, hashed)) => {
+                let bytes =
+                    bytes.as_bytes().try_into().map_err(|_| PyValueError::new_err("proof: expected 16 bytes"))?;
+                Some(match ranges[..] {
+                    [(at, _)] if !hashed => Proof::Stands { at, bytes },
+                    _ => Proof::Hash { ranges, bytes },
+                })
+            }
+        };
+        Ok(Self { fd, at, probe, name, proof, times: Times::default(), cache: Cache::default() })
     }
 
     /// Return whether anything is other than it was.
     fn changed(&self, py: Python<'_>) -> PyResult<bool> {
-        let file = borrow_file(self.fd)?;
-        let probe = self.probe.bind(py).as_bytes();
-        let outcome = match &self.name {
-            None => py.detach(|| files::changed(&file, self.at, probe)),
-            Some(Name { folder, path, identity }) => {
-                let folder = borrow_file(*folder)?;
-                let named = Named { folder: &folder, name: path, identity: *identity };
-                py.detach(|| Ok(named.moved() || files::differs(&file, self.at, probe)?))
-            }
-        };
-        outcome.map_err(|error| to_python(py, &error))
+        self.ask(py, |expected| Ok(self.times.look(expected)?.is_none()))
+    }
+
+    /// Return whether the bytes are others than they were, whatever the times and the name.
+    fn differs(&self, py: Python<'_>) -> PyResult<bool> {
+        #[allow(clippy::redundant_closure_for_method_calls, reason = "the method alone is of one lifetime")]
+        self.ask(py, |expected| expected.differs())
+    }
+
+    /// Return whether something that `proof` does not cover may have been written before a look since this was asked last.
+    fn doubted(&self) -> bool {
+        self.times.take_doubt()
     }
 
     /// Ask the same, and read a small part of a chunk in the file, or a small box of it. Whatever keeps it from that gives
@@ -88,12 +115,12 @@ impl Watch {
             return Ok(None);
         }
         let file = borrow_file(fd)?;
-        let probe = self.probe.bind(py).as_bytes();
+        let expected = self.expected(&file, self.probe.bind(py).as_bytes());
         let mut stamp = None;
         if let Some(found) = self.cache.find(&wanted) {
             // No other thread gets a turn for so little, unless the disk would have to be waited for.
-            stamp = files::unchanged_at_once(&file, self.at, probe);
-            if stamp.flatten().is_some_and(|stamp| found.is_of(stamp)) {
+            stamp = self.times.look_at_once(&expected);
+            if stamp.flatten().is_some_and(|stamp| self.cache.confirms(&found, &file, stamp)) {
                 return deliver(py, length, dst, |out| {
                     out.copy_from_slice(&found);
                     true
@@ -102,7 +129,7 @@ impl Watch {
         }
         let look = || match stamp {
             Some(stamp) => stamp,
-            None => files::unchanged_since(&file, self.at, probe).ok().flatten(),
+            None => self.times.look(&expected).ok().flatten(),
         };
         let read =
             |out: &mut [u8]| look().is_some_and(|stamp: Stamp| self.cache.read(&file, &wanted, stamp, out).is_ok());
@@ -111,6 +138,25 @@ impl Watch {
 }
 
 impl Watch {
+    /// What the file is expected to be; its name is left to who asks.
+    fn expected<'a>(&'a self, file: &'a File, head: &'a [u8]) -> Expected<'a> {
+        Expected { file, named: None, at: self.at, head, proof: self.proof.as_ref() }
+    }
+
+    fn ask(&self, py: Python<'_>, ask: impl Fn(&Expected<'_>) -> Result<bool> + Send + Sync) -> PyResult<bool> {
+        let file = borrow_file(self.fd)?;
+        let expected = self.expected(&file, self.probe.bind(py).as_bytes());
+        let outcome = match &self.name {
+            None => py.detach(|| ask(&expected)),
+            Some(Name { folder, path, identity }) => {
+                let folder = borrow_file(*folder)?;
+                let named = Some(Named { folder: &folder, name: path, identity: *identity });
+                py.detach(|| ask(&Expected { named, ..expected }))
+            }
+        };
+        outcome.map_err(|error| to_python(py, &error))
+    }
+
     /// Ask whether anybody has changed the file, and read a small box of a chunk in it into `dst`.
     fn read_box<'py>(
         &self,
@@ -126,12 +172,12 @@ impl Watch {
         let picked = picked.iter().map(Picked::get).collect::<PyResult<Vec<_>>>()?;
         let picks: Vec<Pick<'_>> = picked.iter().map(Picked::pick).collect();
         let file = borrow_file(fd)?;
-        let probe = self.probe.bind(py).as_bytes();
+        let expected = self.expected(&file, self.probe.bind(py).as_bytes());
         let mut buffer = Buffer::get_writable(dst)?;
         let out = buffer.bytes_mut();
         let done = py.detach(|| {
-            let stamp = files::unchanged_since(&file, self.at, probe).ok().flatten()?;
-            self.cache.read_box(&file, (offset, limit), &geometry.checked, &picks, stamp, out).ok()
+            self.times.look(&expected).ok().flatten()?;
+            self.cache.read_box(&file, (offset, limit), &geometry.checked, &picks, out).ok()
         });
         Ok((done == Some(true)).then(|| PyBytes::new(py, b"")))
     }
@@ -153,7 +199,7 @@ fn deliver<'py>(
         }
         None => fresh_bytes(py, length, |out| {
             done = fill(out);
-            Ok(if done { length } else { 0 })
+            Ok(())
         })?,
     };
     Ok(done.then_some(bytes))

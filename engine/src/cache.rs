@@ -8,24 +8,28 @@
 //!
 //! So reads at random places, which hardly ever meet a block again, cost no more than without; reads one after
 //! the other and reads of neighbours decode each block once. At most [`limit`] bytes are kept for a file, the least
-//! recently used go first. What is kept counts only as long as the file's [`Stamp`] stays what it was, and nothing is
-//! kept until the stamp has stood still for some time: then a later write cannot leave it as it is.
+//! recently used go first.
+//!
+//! What is kept counts only while the bytes that it was made of stand in the file: the head of the chunk is compared, and
+//! the stored bytes of the block are hashed, at each read. That is left out while the file has a
+//! [lasting](Stamp::is_lasting) stamp, under which the same was found before: any write, also one through a mapping,
+//! would have moved that. Where it is needed, blocks are kept only if decoding them took several times as long.
 //!
 //! Nobody waits for anybody: who finds the cache in use goes without. `read::read` is the plain way to the same bytes.
 //!
 //! Source: docs/format/chunk.md, section "Partial reads".
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
 
 use crate::boxes::{Geometry, Pick, read_small_box};
 use crate::chunk::{Chunk, resize};
 use crate::error::Result;
-use crate::files::Stamp;
+use crate::files::{self, Stamp};
 use crate::header::Body;
 use crate::read::{Piece, SERIAL, cut, expect_nbytes, expect_range, read_piece, with_worker};
 use crate::source::Source;
@@ -39,12 +43,8 @@ const MOST_CHUNKS: usize = 512;
 const CHUNKS_PART: usize = 2;
 /// So many blocks are remembered by number.
 const MOST_MET: usize = 8;
-/// A file's stamp must stand still for so long, where its clock ticks often, and where it counts seconds.
-const STILL: Duration = Duration::from_millis(50);
-const STILL_COARSE: Duration = Duration::from_secs(3);
-/// Of a stamp that is older than this by the clock of this machine nothing more needs to be known.
-const OLD: Duration = Duration::from_secs(60);
-
+/// Decoding a block must take so many times as long as hashing what is stored of it.
+const PAYS: u32 = 3;
 static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
 
 /// Bytes that are kept for each file at most.
@@ -96,28 +96,38 @@ struct Key {
 }
 
 /// What is kept for one file.
+#[derive(Default)]
 pub struct Cache {
-    /// How long the file's stamp must have stood still.
-    still: Duration,
     kept: Mutex<Kept>,
-}
-
-impl Default for Cache {
-    fn default() -> Self {
-        Self { still: STILL, kept: Mutex::default() }
-    }
+    /// Whether the file is on a file system that writes everything to a disk in time.
+    written_back: OnceLock<bool>,
+    /// Keep blocks though it does not pay, for tests, which must not depend on times.
+    always: bool,
 }
 
 #[derive(Default)]
 struct Kept {
-    /// The file's stamp, and when it was seen first, if it was fresh then.
-    stamp: Option<(Stamp, Option<Instant>)>,
     heads: Heads,
     /// The most recently used last.
-    blocks: VecDeque<(Key, usize, Arc<Vec<u8>>)>,
+    blocks: VecDeque<Block>,
     met: VecDeque<(Key, usize)>,
+    /// Chunks of which keeping a block did not pay.
+    refused: HashSet<Key>,
     /// Bytes of blocks.
     nbytes: usize,
+}
+
+/// A block that is kept.
+struct Block {
+    key: Key,
+    nblock: usize,
+    plain: Arc<Vec<u8>>,
+    /// The hash of what it was decoded from.
+    stored: u128,
+    /// A lasting stamp under which that was found in the file.
+    lasting: Option<Stamp>,
+    /// Whether it is worth while to hash that again.
+    pays: bool,
 }
 
 /// Heads of chunks, each with the time of its last use.
@@ -150,53 +160,40 @@ impl Heads {
     }
 }
 
-/// Bytes of a block that is kept.
+/// Bytes of a block that is kept, if they still are those of the file.
 pub struct Found {
-    block: Arc<Vec<u8>>,
+    key: Key,
+    nblock: usize,
+    head: Arc<Chunk<'static>>,
+    plain: Arc<Vec<u8>>,
+    stored: u128,
+    lasting: Option<Stamp>,
+    pays: bool,
     from: usize,
     length: usize,
-    stamp: Stamp,
-}
-
-impl Found {
-    /// Whether they are those of the file that has this stamp.
-    #[must_use]
-    pub fn is_of(&self, stamp: Stamp) -> bool {
-        self.stamp == stamp
-    }
 }
 
 impl Deref for Found {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.block[self.from..self.from + self.length]
+        &self.plain[self.from..self.from + self.length]
     }
 }
 
 impl Kept {
-    /// Forget everything that was kept under another stamp. Returns whether this one is known for long enough.
-    fn settle(&mut self, stamp: Stamp, still: Duration) -> bool {
-        match self.stamp {
-            Some((known, since)) if known == stamp => since.is_none_or(|since| since.elapsed() >= still),
-            _ => {
-                let since = if stamp.is_older_than(OLD) { None } else { Some(Instant::now()) };
-                *self = Self { stamp: Some((stamp, since)), ..Self::default() };
-                since.is_none()
-            }
+    fn block(&mut self, key: Key, nblock: usize) -> Option<&mut Block> {
+        let at = self.blocks.iter().rposition(|block| block.nblock == nblock && block.key == key)?;
+        let block = self.blocks.remove(at)?;
+        self.blocks.push_back(block);
+        self.blocks.back_mut()
+    }
+
+    /// Whether a block was met before; from now on it was. Without a lasting stamp not if the chunk was refused.
+    fn meet(&mut self, key: Key, nblock: usize, lasting: bool) -> bool {
+        if !lasting && self.refused.contains(&key) {
+            return false;
         }
-    }
-
-    fn block(&mut self, key: Key, nblock: usize) -> Option<Arc<Vec<u8>>> {
-        let at = self.blocks.iter().rposition(|(other, number, _)| *number == nblock && *other == key)?;
-        let entry = self.blocks.remove(at)?;
-        let block = Arc::clone(&entry.2);
-        self.blocks.push_back(entry);
-        Some(block)
-    }
-
-    /// Whether a block was met before; from now on it was.
-    fn meet(&mut self, key: Key, nblock: usize) -> bool {
         if self.met.contains(&(key, nblock)) {
             return true;
         }
@@ -207,6 +204,14 @@ impl Kept {
         false
     }
 
+    /// Remember that keeping blocks of a chunk does not pay.
+    fn refuse(&mut self, key: Key) {
+        if self.refused.len() == MOST_CHUNKS {
+            self.refused.clear();
+        }
+        self.refused.insert(key);
+    }
+
     fn keep_chunk(&mut self, key: Key, chunk: Arc<Chunk<'static>>) {
         if chunk.footprint() <= limit() / BLOCK_PARTS {
             self.heads.put(key, chunk);
@@ -214,18 +219,23 @@ impl Kept {
         }
     }
 
-    fn keep_block(&mut self, key: Key, nblock: usize, block: Arc<Vec<u8>>) {
-        if self.block(key, nblock).is_none() {
-            self.nbytes += block.len();
-            self.blocks.push_back((key, nblock, block));
-            self.trim();
+    fn keep_block(&mut self, block: Block) {
+        let length = block.plain.len();
+        if let Some(before) = self.block(block.key, block.nblock) {
+            let gone = before.plain.len();
+            *before = block;
+            self.nbytes -= gone;
+        } else {
+            self.blocks.push_back(block);
         }
+        self.nbytes += length;
+        self.trim();
     }
 
     fn trim(&mut self) {
         while self.heads.nbytes + self.nbytes > limit() {
-            let Some((_, _, block)) = self.blocks.pop_front() else { break };
-            self.nbytes -= block.len();
+            let Some(block) = self.blocks.pop_front() else { break };
+            self.nbytes -= block.plain.len();
         }
     }
 }
@@ -236,27 +246,80 @@ impl Cache {
         if limit() == 0 { None } else { self.kept.try_lock().ok() }
     }
 
-    /// The same, if the file's stamp has stood still for long enough for something to be kept.
-    fn take_steady(&self, stamp: Stamp) -> Option<MutexGuard<'_, Kept>> {
-        let still = if stamp.is_coarse() { self.still.max(STILL_COARSE) } else { self.still };
-        self.take().and_then(|mut kept| kept.settle(stamp, still).then_some(kept))
+    /// Return the stamp if it is lasting.
+    fn lasting(&self, file: &File, stamp: Stamp) -> Option<Stamp> {
+        // Asked for once. Two threads may do so at a time, rather than one wait for the other.
+        let written_back = self.written_back.get().copied().unwrap_or_else(|| {
+            let known = files::is_written_back(file);
+            let _ = self.written_back.set(known);
+            known
+        });
+        stamp.is_lasting(written_back).then_some(stamp)
     }
 
-    /// Return what is wanted if a block that is kept has it.
+    /// Return what is wanted if a block that is kept has it. It must be [confirmed](Self::confirms) before it is used.
     #[must_use]
     pub fn find(&self, wanted: &Wanted) -> Option<Found> {
         let mut kept = self.take()?;
-        let (stamp, _) = kept.stamp?;
         let key = wanted.key();
-        let chunk = kept.heads.get(key)?;
-        if u64::from(chunk.header.nbytes) != wanted.nbytes {
+        let head = kept.heads.get(key)?;
+        if u64::from(head.header.nbytes) != wanted.nbytes {
             return None;
         }
         let start = usize::try_from(wanted.start).ok()?;
-        let (nblock, from) = (start / chunk.blocksize, start % chunk.blocksize);
+        let (nblock, from) = (start / head.blocksize, start % head.blocksize);
         let end = from.checked_add(wanted.length)?;
-        let block = kept.block(key, nblock).filter(|block| end <= block.len())?;
-        Some(Found { block, from, length: wanted.length, stamp })
+        let block = kept.block(key, nblock).filter(|block| end <= block.plain.len())?;
+        let &mut Block { ref plain, stored, lasting, pays, .. } = block;
+        let plain = Arc::clone(plain);
+        Some(Found { key, nblock, head, plain, stored, lasting, pays, from, length: wanted.length })
+    }
+
+    /// Whether what was found stands for what is in the file, which has this stamp. No disk is waited for.
+    #[must_use]
+    pub fn confirms(&self, found: &Found, file: &File, stamp: Stamp) -> bool {
+        let lasting = self.lasting(file, stamp);
+        if lasting.is_some() && found.lasting == lasting {
+            return true;
+        }
+        if lasting.is_none() && !found.pays {
+            return false;
+        }
+        let offset = found.key.offset;
+        let read = |at, bytes: &mut [u8]| files::read_at_once(file, offset + at, bytes);
+        let same = with_worker(|worker| {
+            found.head.is_at(read, worker) && found.head.hash_stored(found.nblock, read, worker) == Some(found.stored)
+        });
+        if same {
+            self.remember(found.key, found.nblock, found.stored, lasting);
+        }
+        same
+    }
+
+    /// Note a lasting stamp under which a block was found as it was.
+    fn remember(&self, key: Key, nblock: usize, stored: u128, lasting: Option<Stamp>) {
+        if lasting.is_some()
+            && let Some(mut kept) = self.take()
+            && let Some(block) = kept.block(key, nblock)
+            && block.stored == stored
+        {
+            block.lasting = lasting;
+        }
+    }
+
+    /// Return the head that is kept of a chunk if it is that of `source`.
+    fn head(&self, key: Key, source: Source<'_>) -> Option<Arc<Chunk<'static>>> {
+        let head = self.take()?.heads.get(key)?;
+        let read = |at, bytes: &mut [u8]| source.read_all(at, bytes, "chunk").is_ok();
+        with_worker(|worker| head.is_at(read, worker)).then_some(head)
+    }
+
+    fn keep_head(&self, key: Key, chunk: Chunk<'_>) {
+        if let Some(chunk) = chunk.keep()
+            && let Some(mut kept) = self.take()
+        {
+            kept.keep_chunk(key, Arc::new(chunk));
+        }
     }
 
     /// Read what is wanted from `file`, which has this stamp, into `dst`.
@@ -267,26 +330,17 @@ impl Cache {
     pub fn read(&self, file: &File, wanted: &Wanted, stamp: Stamp, dst: &mut [u8]) -> Result<()> {
         let key = wanted.key();
         let source = Source::File { file, offset: wanted.offset, limit: wanted.limit };
-        let (steady, kept) = match self.take_steady(stamp) {
-            None => (false, None),
-            Some(mut kept) => (true, kept.heads.get(key)),
-        };
-        if let Some(chunk) = kept {
-            return self.read_chunk(&chunk.again(source), wanted, Some(stamp), dst);
+        let lasting = self.lasting(file, stamp);
+        if let Some(head) = self.head(key, source) {
+            return self.read_chunk(&head.again(source), wanted, lasting, dst);
         }
         let chunk = Chunk::open(source, wanted.itemsize, None, None)?;
-        let steady = steady && chunk.header.body() == Body::Blocks;
-        self.read_chunk(&chunk, wanted, steady.then_some(stamp), dst)?;
-        if steady
-            && let Some(chunk) = chunk.keep()
-            && let Some(mut kept) = self.take_steady(stamp)
-        {
-            kept.keep_chunk(key, Arc::new(chunk));
-        }
+        self.read_chunk(&chunk, wanted, lasting, dst)?;
+        self.keep_head(key, chunk);
         Ok(())
     }
 
-    /// Read a box of the one chunk at `place`, offset and length in `file`, which has this stamp, into `dst`. Returns false if
+    /// Read a box of the one chunk at `place`, offset and length in `file`, into `dst`. Returns false if
     /// it is not so small that one thread reads it.
     ///
     /// # Errors
@@ -298,37 +352,27 @@ impl Cache {
         (offset, limit): (u64, u64),
         geometry: &Geometry,
         picks: &[Pick<'_>],
-        stamp: Stamp,
         dst: &mut [u8],
     ) -> Result<bool> {
         let key = Key { offset, limit, itemsize: Some(geometry.itemsize()) };
         let source = Source::File { file, offset, limit };
-        let (steady, kept) = match self.take_steady(stamp) {
-            None => (false, None),
-            Some(mut kept) => (true, kept.heads.get(key)),
-        };
-        if let Some(chunk) = kept {
-            return Ok(read_small_box(geometry, picks, dst, || Ok(chunk.again(source)))?.is_some());
+        if let Some(head) = self.head(key, source) {
+            return Ok(read_small_box(geometry, picks, dst, || Ok(head.again(source)))?.is_some());
         }
         let open = || Chunk::open(source, key.itemsize, None, None);
         let Some(chunk) = read_small_box(geometry, picks, dst, open)? else { return Ok(false) };
-        if steady
-            && let Some(chunk) = chunk.keep()
-            && let Some(mut kept) = self.take_steady(stamp)
-        {
-            kept.keep_chunk(key, Arc::new(chunk));
-        }
+        self.keep_head(key, chunk);
         Ok(true)
     }
 
-    /// Read from an opened chunk, keeping blocks if there is a stamp to keep them under.
-    fn read_chunk(&self, chunk: &Chunk<'_>, wanted: &Wanted, stamp: Option<Stamp>, dst: &mut [u8]) -> Result<()> {
+    /// Read from an opened chunk, keeping blocks of those that have any.
+    fn read_chunk(&self, chunk: &Chunk<'_>, wanted: &Wanted, lasting: Option<Stamp>, dst: &mut [u8]) -> Result<()> {
         expect_nbytes(chunk, wanted.nbytes)?;
         expect_range(chunk, wanted.start, dst.len())?;
         let mut outcome = Ok(());
         cut(chunk, wanted.start, dst, |piece, dst| {
             if outcome.is_ok() {
-                outcome = self.read_piece(chunk, &piece, wanted.key(), stamp, dst);
+                outcome = self.read_piece(chunk, &piece, wanted.key(), lasting, dst);
             }
         })?;
         outcome
@@ -339,33 +383,43 @@ impl Cache {
         chunk: &Chunk<'_>,
         piece: &Piece,
         key: Key,
-        stamp: Option<Stamp>,
+        lasting: Option<Stamp>,
         dst: &mut [u8],
     ) -> Result<()> {
         let plain = |dst: &mut [u8]| with_worker(|worker| read_piece(chunk, piece, dst, worker, None));
-        let (Piece::Block { nblock, from, len }, Some(stamp)) = (piece, stamp) else { return plain(dst) };
-        if dst.len() > len / 2 || *len > limit() / BLOCK_PARTS {
+        let Piece::Block { nblock, from, len } = piece else { return plain(dst) };
+        if chunk.header.body() != Body::Blocks || dst.len() > len / 2 || *len > limit() / BLOCK_PARTS {
             return plain(dst);
         }
-        let met = match self.take_steady(stamp) {
-            None => false,
-            Some(mut kept) => {
-                if let Some(block) = kept.block(key, *nblock) {
-                    dst.copy_from_slice(&block[*from..*from + dst.len()]);
-                    return Ok(());
-                }
-                kept.meet(key, *nblock)
-            }
+        let Some(mut kept) = self.take() else { return plain(dst) };
+        let known = kept.block(key, *nblock).map(|block| (Arc::clone(&block.plain), block.stored, block.pays));
+        let worth = match &known {
+            Some((_, _, pays)) => *pays || lasting.is_some(),
+            None => kept.meet(key, *nblock, lasting.is_some()),
         };
-        if !met {
+        drop(kept);
+        if !worth {
             return plain(dst);
         }
+        let begun = Instant::now();
+        let Some(stored) = with_worker(|worker| chunk.hash_own(*nblock, worker)) else { return plain(dst) };
+        if let Some((block, ..)) = known.filter(|(block, hash, _)| *hash == stored && block.len() == *len) {
+            dst.copy_from_slice(&block[*from..*from + dst.len()]);
+            self.remember(key, *nblock, stored, lasting);
+            return Ok(());
+        }
+        let hashed = begun.elapsed();
         let mut block = Vec::new();
         resize(&mut block, *len)?;
         with_worker(|worker| chunk.decode_block(*nblock, &mut block, worker, None))?;
         dst.copy_from_slice(&block[*from..*from + dst.len()]);
-        if let Some(mut kept) = self.take_steady(stamp) {
-            kept.keep_block(key, *nblock, Arc::new(block));
+        let pays = self.always || begun.elapsed() >= (PAYS + 1) * hashed;
+        if let Some(mut kept) = self.take() {
+            if pays || lasting.is_some() {
+                kept.keep_block(Block { key, nblock: *nblock, plain: Arc::new(block), stored, lasting, pays });
+            } else {
+                kept.refuse(key);
+            }
         }
         Ok(())
     }

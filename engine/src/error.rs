@@ -126,6 +126,9 @@ pub enum Error {
         /// What it is.
         found: &'static str,
     },
+    /// The caller has given the call up.
+    #[error("interrupted")]
+    Interrupted,
     /// A codec or filter supplied by the caller failed.
     #[error("{what} {id} of the user: {reason}")]
     User {

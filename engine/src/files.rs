@@ -15,6 +15,8 @@ use crate::source::Source;
 
 /// "Invalid argument", on every system; a name with a zero byte in it does not even reach the system.
 const EINVAL: i32 = 22;
+/// Of what was written longer ago nothing waits in memory for a disk: many times the system's half a minute.
+const WRITTEN_BACK: Duration = Duration::from_secs(600);
 
 /// Open the regular file of that name for reading.
 ///
@@ -96,49 +98,11 @@ fn name_of(kind: FileType) -> &'static str {
     if kind.is_dir() { "a directory" } else { "a link" }
 }
 
-/// Whether the bytes at `at` are others than `probe`, or the open file has no name any more.
-///
-/// # Errors
-///
-/// [`Error::Io`] when the system fails to read.
-pub fn changed(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
-    Ok(differs(file, at, probe)? || status(file, at)?.is_none())
-}
-
-/// The same as [`changed`], and if nothing is changed when the file was last written, as the system has it.
-///
-/// # Errors
-///
-/// As [`changed`].
-pub fn unchanged_since(file: &File, at: u64, probe: &[u8]) -> Result<Option<Stamp>> {
-    // In this order: of what is written after the look at the stamp, the next look finds another.
-    let stamp = status(file, at)?;
-    Ok(if differs(file, at, probe)? { None } else { stamp })
-}
-
-/// The same as [`unchanged_since`] if that needs no waiting; None if the bytes would have to come from a disk.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-#[must_use]
-pub fn unchanged_at_once(file: &File, at: u64, probe: &[u8]) -> Option<Option<Stamp>> {
-    use rustix::io::{ReadWriteFlags, preadv2};
-    let mut found = [0; 512];
-    let found = found.get_mut(..probe.len())?;
-    let stamp = status(file, at).ok()?;
-    let read = preadv2(file, &mut [io::IoSliceMut::new(found)], at, ReadWriteFlags::NOWAIT).ok()?;
-    (read == probe.len()).then(|| stamp.filter(|_| found == probe))
-}
-
-/// There is no such call there.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-#[must_use]
-pub fn unchanged_at_once(_: &File, _: u64, _: &[u8]) -> Option<Option<Stamp>> {
-    None
-}
-
 /// When a file was last written, and how long it is.
 ///
 /// Two looks that find the same stamp have nothing written between them, if the first came some time after what the
-/// stamp tells of: a clock that ticks between.
+/// stamp tells of: a clock that ticks between. That holds for calls that write. Writes through a shared mapping move
+/// the times only when they make a clean page dirty, see [`Stamp::is_lasting`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     modified: (i64, i64),
@@ -147,10 +111,37 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    #[cfg(unix)]
+    #[allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_wrap,
+        clippy::unnecessary_cast,
+        reason = "the widths and signs of these numbers differ between systems"
+    )]
+    fn of(found: &rustix::fs::Stat) -> Self {
+        Self {
+            modified: (found.st_mtime as i64, found.st_mtime_nsec as i64),
+            changed: (found.st_ctime as i64, found.st_ctime_nsec as i64),
+            length: found.st_size as i64,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_long_ago(self) -> Self {
+        Self { modified: (1, 1), changed: (1, 1), ..self }
+    }
+
     /// Whether the file system's clock may tick so slowly as to count whole seconds.
     #[must_use]
     pub fn is_coarse(&self) -> bool {
         self.modified.1 == 0 && self.changed.1 == 0
+    }
+
+    /// Whether writes through mappings would have moved it, too: on a file system whose pages the system writes to a disk,
+    /// usually after half a minute, none that was dirty at the time of this stamp is dirty any more.
+    #[must_use]
+    pub fn is_lasting(&self, written_back: bool) -> bool {
+        written_back && self.is_older_than(WRITTEN_BACK)
     }
 
     /// Whether the last write was longer ago, by the clock of this machine.
@@ -181,26 +172,57 @@ pub fn differs(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
+/// Fill `found` from byte `at` if that needs no waiting. Returns whether it did.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[must_use]
+pub fn read_at_once(file: &File, at: u64, found: &mut [u8]) -> bool {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let length = found.len();
+    preadv2(file, &mut [io::IoSliceMut::new(found)], at, ReadWriteFlags::NOWAIT).is_ok_and(|read| read == length)
+}
+
+/// There is no such call there.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[must_use]
+pub fn read_at_once(_: &File, _: u64, _: &mut [u8]) -> bool {
+    false
+}
+
+/// Whether the system writes all pages of the file to a disk in time, as far as the kind of file system tells.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[must_use]
+pub fn is_written_back(file: &File) -> bool {
+    /// ext2 to ext4, XFS, Btrfs, F2FS.
+    const DISKS: [u32; 4] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010];
+    // The width of the kind differs between systems.
+    rustix::fs::fstatfs(file).is_ok_and(|found| DISKS.iter().any(|&kind| u32::try_from(found.f_type) == Ok(kind)))
+}
+
+/// Nothing is known of other systems.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[must_use]
+pub fn is_written_back(_: &File) -> bool {
+    false
+}
+
 /// The stamp of a file that has a name; None for one that has lost it.
+///
+/// # Errors
+///
+/// [`Error::Io`], about byte `at`, when the system does not tell.
 #[cfg(unix)]
-#[allow(
-    clippy::cast_lossless,
-    clippy::cast_possible_wrap,
-    clippy::unnecessary_cast,
-    reason = "the widths and signs of these numbers differ between systems"
-)]
-fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
+pub fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
     let found = rustix::fs::fstat(file).map_err(|error| Error::Io { at, length: 0, errno: error.raw_os_error() })?;
-    Ok((found.st_nlink > 0).then_some(Stamp {
-        modified: (found.st_mtime as i64, found.st_mtime_nsec as i64),
-        changed: (found.st_ctime as i64, found.st_ctime_nsec as i64),
-        length: found.st_size as i64,
-    }))
+    Ok((found.st_nlink > 0).then_some(Stamp::of(&found)))
 }
 
 /// An open file cannot lose its name there, and its stamp always is as if it came from a slow clock.
+///
+/// # Errors
+///
+/// [`Error::Io`], about byte `at`, when the system does not tell.
 #[cfg(windows)]
-fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
+pub fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
     use std::os::windows::fs::MetadataExt;
     let fail = |error: io::Error| Error::Io { at, length: 0, errno: error.raw_os_error().unwrap_or(EINVAL) };
     let found = file.metadata().map_err(fail)?;
@@ -250,20 +272,20 @@ pub struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Whether the name, not what a link there leads to, is another file, or nothing.
+    /// The stamp of the file; None if the name, not what a link there leads to, is another file, or nothing.
     #[cfg(unix)]
     #[must_use]
-    pub fn moved(&self) -> bool {
+    pub fn status(&self, _file: &File) -> Option<Stamp> {
         use rustix::fs::{AtFlags, statat};
-        let Ok(found) = statat(self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) else { return true };
-        (found.st_dev, found.st_ino) != self.identity
+        let found = statat(self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        ((found.st_dev, found.st_ino) == self.identity).then(|| Stamp::of(&found))
     }
 
     /// An open file cannot be replaced there.
     #[cfg(windows)]
     #[must_use]
-    pub fn moved(&self) -> bool {
-        false
+    pub fn status(&self, file: &File) -> Option<Stamp> {
+        status(file, 0).ok().flatten()
     }
 }
 
@@ -287,6 +309,43 @@ pub fn sync_filesystem(_: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Give `old` the name `new`, which nothing may have.
+///
+/// # Errors
+///
+/// What the system says, of the kind `AlreadyExists` if something has the name; of the kind `Unsupported` where the
+/// system or the file system has no such call.
+pub fn rename_new(old: &Path, new: &Path) -> io::Result<()> {
+    rename_with(old, new, false)
+}
+
+/// Let `one` and `other`, which both exist, change their names in one step.
+///
+/// # Errors
+///
+/// As for [`rename_new`].
+pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    rename_with(one, other, true)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn rename_with(old: &Path, new: &Path, exchange: bool) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+
+    let flags = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+    match renameat_with(CWD, old, CWD, new, flags) {
+        // What a file system answers that does not know the flag; a name that cannot be renamed gets it too.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
+        done => Ok(done?),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn rename_with(_: &Path, _: &Path, _: bool) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,6 +366,22 @@ mod tests {
         fn drop(&mut self) {
             drop(std::fs::remove_dir_all(&self.0));
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_is_taken_only_if_it_is_free_and_two_names_change_places() {
+        let folder = Folder::new("rename");
+        let (one, other) = (folder.0.join("one"), folder.0.join("other"));
+        std::fs::write(&one, b"1").unwrap();
+        rename_new(&one, &other).unwrap();
+        std::fs::write(&one, b"2").unwrap();
+        assert_eq!(rename_new(&one, &other).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&other).unwrap(), b"1");
+        exchange(&one, &other).unwrap();
+        assert_eq!((std::fs::read(&one).unwrap(), std::fs::read(&other).unwrap()), (b"1".to_vec(), b"2".to_vec()));
+        std::fs::remove_file(&one).unwrap();
+        assert_eq!(exchange(&one, &other).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
@@ -348,37 +423,37 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_noticed_wherever_it_is() {
+    fn other_bytes_and_another_file_under_the_name_are_noticed() {
         let folder = Folder::new("change");
         let path = folder.0.join("file");
         let content: Vec<u8> = (0..1500_u32).map(|n| n.to_le_bytes()[0]).collect();
         std::fs::write(&path, &content).unwrap();
         let file = File::open(&path).unwrap();
-        assert_eq!(changed(&file, 0, &content), Ok(false));
-        assert_eq!(changed(&file, 100, &content[100..]), Ok(false));
-        assert_eq!(changed(&file, 1500, b""), Ok(false));
+        assert_eq!(differs(&file, 0, &content), Ok(false));
+        assert_eq!(differs(&file, 100, &content[100..]), Ok(false));
+        assert_eq!(differs(&file, 1500, b""), Ok(false));
         for at in [0, 511, 512, 1499] {
             let mut other = content.clone();
             other[at] ^= 1;
-            assert_eq!(changed(&file, 0, &other), Ok(true), "byte {at}");
+            assert_eq!(differs(&file, 0, &other), Ok(true), "byte {at}");
         }
         // A probe that reaches beyond the file.
-        assert_eq!(changed(&file, 1, &content), Ok(true));
-        assert_eq!(changed(&file, 1500, b"x"), Ok(true));
+        assert_eq!(differs(&file, 1, &content), Ok(true));
+        assert_eq!(differs(&file, 1500, b"x"), Ok(true));
         #[cfg(unix)]
         {
             let parent = File::open(&folder.0).unwrap();
             let identity = identity(&file).unwrap();
-            let moved = |name| Named { folder: &parent, name, identity }.moved();
-            assert!(!moved(c"file"));
-            assert!(moved(c"missing"));
+            let found = |name| Named { folder: &parent, name, identity }.status(&file);
+            assert_eq!(found(c"file"), status(&file, 0).unwrap());
+            assert_eq!(found(c"missing"), None);
             let other = folder.0.join("other");
             std::os::unix::fs::symlink(&path, &other).unwrap();
-            assert!(moved(c"other"));
+            assert_eq!(found(c"other"), None);
             std::fs::write(&other, b"").unwrap();
             std::fs::remove_file(&path).unwrap();
-            assert_eq!(changed(&file, 0, &content), Ok(true));
-            assert!(moved(c"file"));
+            assert_eq!(status(&file, 0), Ok(None));
+            assert_eq!(found(c"file"), None);
         }
     }
 }

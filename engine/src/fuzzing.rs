@@ -125,7 +125,7 @@ pub fn roundtrip(data: &[u8]) {
     let encode_with = |nthreads| {
         let params = EncodeParams::new(EncodeOptions { nthreads, ..options }, None)?;
         let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
-        let length = encode::encode(content, &params, None, &mut chunk)?;
+        let length = encode::encode(content, &params, None, None, &mut chunk)?;
         chunk.truncate(length);
         Ok::<_, Error>(chunk)
     };
@@ -235,7 +235,9 @@ pub fn shaped(data: &[u8]) {
         content.len().next_multiple_of(options.blocksize).min(LARGEST_WHOLE / options.blocksize * options.blocksize);
     content.resize(whole, 0);
     let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
-    let Ok(length) = encode::encode(&content, &params, None, &mut chunk) else { panic!("whole blocks were refused") };
+    let Ok(length) = encode::encode(&content, &params, None, None, &mut chunk) else {
+        panic!("whole blocks were refused")
+    };
     chunk.truncate(length);
     let plain = read_shaped(&chunk, content.len(), shape, typesize);
     assert!(plain.is_some(), "what was written cannot be read");
@@ -275,7 +277,7 @@ pub fn seals(data: &[u8]) {
     let Some((pick, bytes)) = data.split_first_chunk::<4>() else { return };
     let check = |bytes: &[u8]| {
         let places = [Place::from(Source::Bytes(bytes)); 2];
-        let Ok(verdicts) = seal::check_all(&places, 2) else { panic!("bytes in memory were not checked") };
+        let Ok(verdicts) = seal::check_all(&places, 2, None) else { panic!("bytes in memory were not checked") };
         assert_eq!(verdicts[0], verdicts[1], "the same bytes have two verdicts");
         verdicts[0]
     };
@@ -318,7 +320,7 @@ mod tests {
         };
         let params = EncodeParams::new(options, None).unwrap();
         let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
-        let length = encode::encode(content, &params, None, &mut chunk).unwrap();
+        let length = encode::encode(content, &params, None, None, &mut chunk).unwrap();
         chunk.truncate(length);
         chunk
     }

@@ -45,6 +45,8 @@ pub const VERSION_BLOSC1: u8 = 2;
 pub const VERSION_STABLE: u8 = 5;
 /// The version of chunks with variable-length blocks, the newest there is.
 pub const VERSION_VLBLOCKS: u8 = 6;
+/// The highest first byte that is taken for the version of a newer chunk, if sizes follow that fit the chunk.
+const NEWEST_THINKABLE: u8 = 15;
 
 /// Both legacy shuffle bits: the header is extended.
 pub const FLAG_EXTENDED: u8 = 0x05;
@@ -174,7 +176,13 @@ impl Header {
         let (version, versionlz, flags, typesize) = (short[0], short[1], short[2], short[3]);
         let (nbytes, blocksize, cbytes) = (int(4), int(8), int(12));
         if version == 0 || version > VERSION_VLBLOCKS {
-            return Err(field("chunk version", 0, "1 to 6", version.into()));
+            // A later version keeps its sizes where they are, and counts on by one; anything else begins no chunk.
+            let fits =
+                u64::try_from(cbytes).is_ok_and(|cbytes| (MIN_HEADER_LENGTH as u64..=available).contains(&cbytes));
+            if version == 0 || (version <= NEWEST_THINKABLE && nbytes >= 0 && blocksize > 0 && fits) {
+                return Err(field("chunk version", 0, "1 to 6", version.into()));
+            }
+            return Err(field("chunk version, its first byte,", 0, "1 to 6, as all chunks begin", version.into()));
         }
         if typesize == 0 {
             return Err(field("typesize", 3, "1 to 255", 0));

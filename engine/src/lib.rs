@@ -20,6 +20,7 @@ pub mod filters;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod header;
+pub mod interrupt;
 pub mod lazy;
 pub mod memory;
 pub mod params;
@@ -31,5 +32,14 @@ pub mod source;
 #[cfg(test)]
 mod testing;
 pub mod user;
+pub mod watch;
 
 pub use error::{Error, Result};
+
+/// Work out what is worked out once in a process. Whoever may fork with several threads calls this while there is one:
+/// otherwise a child could wait for ever for a thread that is not there.
+pub fn prepare() {
+    let _ = cpu::Isa::detect();
+    pool::prepare();
+    codecs::prepare();
+}

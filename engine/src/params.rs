@@ -5,7 +5,7 @@
 use crate::codecs::{self, Codec, ndlz};
 use crate::error::{Error, Result};
 use crate::filters::{self, BitshuffleRule, Pipeline};
-use crate::header::{MAX_BLOCKSIZE, MAX_TYPESIZE};
+use crate::header::{EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_TYPESIZE, MIN_HEADER_LENGTH};
 use crate::shape::BlockShape;
 use crate::user::User;
 
@@ -175,6 +175,10 @@ impl EncodeParams {
                 typesize > 1 && self.options.filters.contains(&filters::SHUFFLE)
             }
             SplitMode::Auto | SplitMode::ForwardCompat if self.compressor == Compressor::User => false,
+            // All writers of Blosc1 split whatever the filter; the geometry is looked at in `nstreams`.
+            SplitMode::Auto | SplitMode::ForwardCompat if self.options.blosc1 => {
+                self.compressor != Compressor::BuiltIn(Codec::Zstd)
+            }
             // C-Blosc2 splits only what is shuffled, and never for LZ4HC and zlib. There, too, planes of noise are better stored
             // plain and constant ones as runs: that takes less time both ways, and mostly less room.
             SplitMode::Auto | SplitMode::ForwardCompat => {
@@ -205,12 +209,25 @@ impl EncodeParams {
     /// Into how many streams a full block of a chunk is split.
     pub(crate) fn nstreams(&self, blocksize: usize) -> usize {
         let typesize = usize::from(stored_typesize(self.options.typesize));
-        let mut whole = blocksize > 0 && blocksize.is_multiple_of(typesize);
-        if self.options.blosc1 {
-            // Its readers go by this, whatever the flag says.
-            whole &= typesize <= MAX_AUTO_STREAMS && blocksize / typesize >= MIN_BLOSC1_STREAM;
-        }
+        let whole = blocksize > 0 && blocksize.is_multiple_of(typesize) && self.may_split(typesize, blocksize);
         if whole && self.splits(typesize, blocksize) { typesize } else { 1 }
+    }
+
+    /// The level that the codec gets. BloscLZ of C-Blosc does not decline what that of C-Blosc2 declines from level 3 on.
+    pub(crate) fn search_level(&self) -> u8 {
+        let keeps = self.options.blosc1 && self.compressor == Compressor::BuiltIn(Codec::BloscLz);
+        if keeps && self.options.clevel >= 3 { self.options.clevel.max(7) } else { self.options.clevel }
+    }
+
+    /// Most bytes by which a chunk is longer than its data.
+    #[must_use]
+    pub fn overhead(&self) -> usize {
+        if self.options.blosc1 { MIN_HEADER_LENGTH } else { EXTENDED_HEADER_LENGTH }
+    }
+
+    /// Whether readers know split blocks of this geometry. Those of Blosc1 go by it, whatever the flag says.
+    fn may_split(&self, typesize: usize, blocksize: usize) -> bool {
+        !self.options.blosc1 || typesize <= MAX_AUTO_STREAMS && blocksize / typesize >= MIN_BLOSC1_STREAM
     }
 
     /// Whether a block that the filters turn into zeros is sure to be one of zeros.
@@ -232,6 +249,15 @@ impl EncodeParams {
         let whole = 32 * KIB * (if thorough { 2 } else { 1 }) * quarters / 4;
         let blocksize = if self.options.blocksize > 0 {
             self.options.blocksize
+        } else if self.options.blosc1 && nbytes >= 32 * KIB {
+            // C-Blosc has other blocks than C-Blosc2: streams up to 256 KiB, blocks up to 1 MiB.
+            if self.splits(typesize, nbytes) && self.may_split(typesize, nbytes) {
+                (whole.min(256 * KIB) * typesize).clamp(64 * KIB, KIB * KIB)
+            } else {
+                whole
+            }
+        } else if self.options.blosc1 {
+            nbytes
         } else if clevel > 0 && self.splits_elsewhere(typesize, nbytes) {
             let stream = [0, 32, 32, 32, 64, 64, 64, 128, 256, 512][clevel] * KIB;
             (stream * typesize).clamp(32 * KIB, 4 * KIB * KIB)

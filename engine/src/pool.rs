@@ -62,6 +62,11 @@ fn most_threads() -> usize {
     *MOST.get_or_init(|| std::thread::available_parallelism().map_or(16, |cores| (4 * cores.get()).max(16)))
 }
 
+/// Find out now what is found out once.
+pub(crate) fn prepare() {
+    most_threads();
+}
+
 /// Helpers taken for one job. Only idle ones: a job that waited for those of another would take as long as that.
 struct Hired<'p> {
     pool: &'p Pool,

@@ -12,6 +12,7 @@ use std::cell::Cell;
 use crate::chunk::{Chunk, Worker, resize};
 use crate::error::{Error, Result};
 use crate::header::Body;
+use crate::interrupt::{Interrupt, go_on};
 use crate::pool;
 use crate::shape::BlockShape;
 use crate::source::{MOST_OPEN, Place, Source};
@@ -57,6 +58,8 @@ pub struct ReadOptions<'u> {
     pub shape: Option<BlockShape>,
     /// Codecs and filters that are not built in; they run on one thread.
     pub user: Option<&'u dyn User>,
+    /// Whether the result is still wanted.
+    pub interrupt: Option<&'u Interrupt<'u>>,
 }
 
 thread_local! {
@@ -129,7 +132,8 @@ fn read_group(
         pieces.map_err(|error| ReadError { nrequest, error })?;
     }
     pool::run(nthreads, tasks, |_, (nrequest, chunk, piece, dst)| {
-        with_worker(|worker| read_piece(chunk, &piece, dst, worker, options.user))
+        go_on(options.interrupt, dst.len())
+            .and_then(|()| with_worker(|worker| read_piece(chunk, &piece, dst, worker, options.user)))
             .map_err(|error| ReadError { nrequest, error })
     })
 }
@@ -138,17 +142,27 @@ fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
     let opened = request.place.open()?;
     let chunk = open(&request, opened.source(), options)?;
     let Request { start, dst, .. } = request;
-    with_worker(|worker| read_range(&chunk, start, dst, worker, options.user))
+    with_worker(|worker| read_range(&chunk, start, dst, worker, options))
 }
 
 /// Open a request's chunk and hold its length against the expectation and the range.
 fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<'_>) -> Result<Chunk<'a>> {
     let chunk = Chunk::open(source, options.itemsize, options.shape, options.user)?;
-    if let Some(expected) = request.nbytes {
-        expect_nbytes(&chunk, expected)?;
-    }
-    expect_range(&chunk, request.start, request.dst.len())?;
+    expect(&chunk, request.nbytes, request.start, request.dst.len())?;
     Ok(chunk)
+}
+
+/// Hold a chunk's length against what the container says, if that is known, and against the range that is wanted.
+///
+/// # Errors
+///
+/// [`Error::Field`] for a chunk of another length than the container says, [`Error::Argument`] for a range that ends
+/// behind the chunk.
+pub fn expect(chunk: &Chunk<'_>, nbytes: Option<u64>, start: u64, length: usize) -> Result<()> {
+    if let Some(expected) = nbytes {
+        expect_nbytes(chunk, expected)?;
+    }
+    expect_range(chunk, start, length)
 }
 
 /// Refuse a range that ends behind the chunk.
@@ -184,12 +198,15 @@ pub(crate) fn read_range(
     start: u64,
     dst: &mut [u8],
     worker: &mut Worker,
-    user: Option<&dyn User>,
+    options: ReadOptions<'_>,
 ) -> Result<()> {
     let mut outcome = Ok(());
     cut(chunk, start, dst, |piece, dst| {
         if outcome.is_ok() {
-            outcome = read_piece(chunk, &piece, dst, worker, user);
+            outcome = go_on(options.interrupt, dst.len());
+        }
+        if outcome.is_ok() {
+            outcome = read_piece(chunk, &piece, dst, worker, options.user);
         }
     })?;
     outcome
@@ -290,6 +307,7 @@ pub fn read_vlblocks(source: Source<'_>, options: ReadOptions<'_>) -> Result<Vec
     }
     let nthreads = if options.user.is_some() { 1 } else { options.nthreads.max(1) };
     pool::run(nthreads, blocks.iter_mut().collect(), |nblock, block: &mut Vec<u8>| {
+        go_on(options.interrupt, block.len())?;
         with_worker(|worker| chunk.decode_block(nblock, block, worker, options.user))
     })?;
     Ok(blocks)

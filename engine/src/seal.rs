@@ -17,6 +17,7 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 use crate::chunk::resize;
 use crate::error::{Error, Result};
 use crate::header::{EXTENDED_HEADER_LENGTH, Header};
+use crate::interrupt::{Interrupt, go_on};
 use crate::pool;
 use crate::read::ReadError;
 use crate::source::{MOST_OPEN, Place, Source};
@@ -152,7 +153,11 @@ fn seal_of(hash: u64) -> [u8; SEAL_LENGTH] {
 /// # Errors
 ///
 /// The first failure that says nothing about a chunk: no descriptors or memory left, no permission.
-pub fn check_all(places: &[Place<'_>], nthreads: usize) -> Result<Vec<Verdict>, ReadError> {
+pub fn check_all(
+    places: &[Place<'_>],
+    nthreads: usize,
+    interrupt: Option<&Interrupt<'_>>,
+) -> Result<Vec<Verdict>, ReadError> {
     let mut verdicts = vec![Verdict::UNREADABLE; places.len()];
     let most = places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.available()));
     let named = places.iter().any(Place::is_path);
@@ -162,7 +167,9 @@ pub fn check_all(places: &[Place<'_>], nthreads: usize) -> Result<Vec<Verdict>, 
         nthreads => nthreads,
     };
     pool::run(nthreads, places.iter().zip(&mut verdicts).collect(), |nrequest, (place, verdict)| {
-        *verdict = check(place).map_err(|error| ReadError { nrequest, error })?;
+        let nbytes = usize::try_from(place.available()).unwrap_or(usize::MAX);
+        let checked = go_on(interrupt, nbytes).and_then(|()| check(place));
+        *verdict = checked.map_err(|error| ReadError { nrequest, error })?;
         Ok(())
     })?;
     Ok(verdicts)

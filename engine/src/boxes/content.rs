@@ -41,11 +41,11 @@ impl<'a> Content<'a> {
     /// Open the chunk at `source`.
     pub(super) fn open(source: Source<'a>, geometry: &Geometry, options: ReadOptions<'a>) -> Result<Self> {
         let chunk = Chunk::open(source, Some(geometry.itemsize()), geometry.shape(), options.user)?;
-        Self::of(chunk, geometry, options.user)
+        Self::of(chunk, geometry, options)
     }
 
     /// Take an opened chunk.
-    pub(super) fn of(chunk: Chunk<'a>, geometry: &Geometry, user: Option<&'a dyn User>) -> Result<Self> {
+    pub(super) fn of(chunk: Chunk<'a>, geometry: &Geometry, options: ReadOptions<'a>) -> Result<Self> {
         expect_nbytes(&chunk, geometry.chunk_nbytes() as u64)?;
         let how = match chunk.header.body() {
             Body::Blocks if chunk.blocksize == geometry.block_nbytes() => How::Blocks,
@@ -58,11 +58,17 @@ impl<'a> Content<'a> {
                 chunk.check_claims()?;
                 let mut whole = Vec::new();
                 resize(&mut whole, geometry.chunk_nbytes())?;
-                with_worker(|worker| read_range(&chunk, 0, &mut whole, worker, user))?;
+                with_worker(|worker| read_range(&chunk, 0, &mut whole, worker, options))?;
                 How::Whole(whole)
             }
         };
-        Ok(Self { chunk, how, block_nbytes: geometry.block_nbytes(), itemsize: geometry.itemsize(), user })
+        Ok(Self {
+            chunk,
+            how,
+            block_nbytes: geometry.block_nbytes(),
+            itemsize: geometry.itemsize(),
+            user: options.user,
+        })
     }
 
     /// Give the chunk back.

@@ -23,6 +23,7 @@ mod points;
 
 use crate::chunk::{Chunk, Worker, resize};
 use crate::error::{Error, Result};
+use crate::interrupt::{Interrupt, go_on};
 use crate::pool;
 use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions, with_worker};
 use crate::source::{MOST_OPEN, Place};
@@ -109,7 +110,7 @@ pub fn read_box(
             pool::run(nthreads, tasks, |_, mut share| {
                 let nrequest = share.nchunk();
                 let content = &contents[nrequest - first];
-                with_worker(|worker| read_tiles(content, &mut share, worker))
+                with_worker(|worker| read_tiles(content, &mut share, worker, options.interrupt))
                     .map_err(|error| ReadError { nrequest, error })
             })
         })?;
@@ -132,9 +133,9 @@ pub(crate) fn read_small_box<'a>(
     }
     let needed = dst.len() as u64;
     let board = Board::new(dst, &plan).ok_or(Error::Destination { needed, got: needed })?;
-    let content = Content::of(open()?, geometry, None)?;
+    let content = Content::of(open()?, geometry, ReadOptions::default())?;
     for mut share in board.share(|_| usize::MAX) {
-        with_worker(|worker| read_tiles(&content, &mut share, worker))?;
+        with_worker(|worker| read_tiles(&content, &mut share, worker, None))?;
     }
     Ok(Some(content.into_chunk()))
 }
@@ -172,15 +173,24 @@ fn read_chunk(
 ) -> Result<()> {
     let opened = place.open()?;
     let content = Content::open(opened.source(), geometry, options)?;
-    with_worker(|worker| read_tiles(&content, share, worker))
+    with_worker(|worker| read_tiles(&content, share, worker, options.interrupt))
 }
 
-fn read_tiles(content: &Content<'_>, share: &mut Share<'_, '_>, worker: &mut Worker) -> Result<()> {
+fn read_tiles(
+    content: &Content<'_>,
+    share: &mut Share<'_, '_>,
+    worker: &mut Worker,
+    interrupt: Option<&Interrupt<'_>>,
+) -> Result<()> {
     let mut room = std::mem::take(&mut worker.plain);
     let mut outcome = Ok(());
     while outcome.is_ok() {
         let most = share.side_by_side();
         let Some(mut tile) = share.next_tile() else { break };
+        outcome = go_on(interrupt, tile.bytes.len());
+        if outcome.is_err() {
+            break;
+        }
         let together = content.together(tile.row(), most);
         outcome = if !tile.is_run() && content.has_planes_for(&tile) {
             content.join(&mut tile, &mut room, worker)

@@ -4,6 +4,7 @@ use super::copy::{Axis, Collect, Steps, Walk};
 use super::geometry::{Geometry, MAX_DIMS, signed};
 use crate::encode;
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 use crate::params::EncodeParams;
 use crate::user::User;
 use std::ops::Range;
@@ -33,6 +34,7 @@ pub fn pack(
     params: &EncodeParams,
     src: Strided<'_>,
     user: Option<&dyn User>,
+    interrupt: Option<&Interrupt<'_>>,
     out: &mut [u8],
 ) -> Result<usize> {
     let source = Source::new(geometry, src)?;
@@ -48,9 +50,9 @@ pub fn pack(
         return Err(Error::Argument { name: "blockshape", expected: expected.into(), found: signed(geometry.ndim()) });
     }
     if let Some(run) = source.run() {
-        return encode::encode(run, params, user, out);
+        return encode::encode(run, params, user, interrupt, out);
     }
-    encode::encode_content(&source, params, user, out)
+    encode::encode_content(&source, params, user, interrupt, out)
 }
 
 /// Checked items, to be laid out in blocks.

@@ -7,6 +7,7 @@ use super::geometry::{Geometry, signed};
 use super::{BoxError, SERIAL, by_chunk, with_opened};
 use crate::chunk::{Worker, resize};
 use crate::error::{Error, Result};
+use crate::interrupt::{Interrupt, go_on};
 use crate::pool;
 use crate::read::{ReadError, ReadOptions, with_worker};
 use crate::source::{MOST_OPEN, Place};
@@ -103,7 +104,7 @@ fn read_sorted(
             let mut read = || {
                 let opened = places[nrequest].open()?;
                 let content = Content::open(opened.source(), geometry, options)?;
-                with_worker(|worker| read_run(geometry, &content, points, dst, worker))
+                with_worker(|worker| read_run(geometry, &content, points, dst, worker, options.interrupt))
             };
             read().map_err(|error| ReadError { nrequest, error })
         });
@@ -123,7 +124,7 @@ fn read_sorted(
                 tasks.extend(blocks.into_iter().map(|run| (content, run)));
             }
             pool::run(nthreads, tasks, |_, (content, (points, dst))| {
-                with_worker(|worker| read_run(geometry, content, points, dst, worker))
+                with_worker(|worker| read_run(geometry, content, points, dst, worker, options.interrupt))
                     .map_err(|error| ReadError { nrequest: points[0].nsource, error })
             })
         })?;
@@ -153,6 +154,7 @@ fn read_run(
     points: &[Point],
     dst: &mut [u8],
     worker: &mut Worker,
+    interrupt: Option<&Interrupt<'_>>,
 ) -> Result<()> {
     let itemsize = geometry.itemsize();
     let items = geometry.block_nbytes() / itemsize;
@@ -160,6 +162,7 @@ fn read_run(
     let outcome = cut(points, dst, itemsize, |one, other| one.position / items == other.position / items)
         .into_iter()
         .try_for_each(|(points, dst)| {
+            go_on(interrupt, geometry.block_nbytes())?;
             let (first, last) = (points[0].position, points[points.len() - 1].position);
             let (nblock, start) = (first / items, first % items * itemsize);
             let wanted: Range<usize> = start..start + (last - first + 1) * itemsize;

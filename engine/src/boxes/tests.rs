@@ -29,7 +29,7 @@ pub(crate) fn options(codec: Codec, typesize: usize, blocksize: usize, filters: 
 pub(crate) fn compress(content: &[u8], options: EncodeOptions) -> Vec<u8> {
     let params = EncodeParams::new(options, None).unwrap();
     let mut chunk = vec![0; content.len() + MAX_OVERHEAD];
-    let length = encode(content, &params, None, &mut chunk).unwrap();
+    let length = encode(content, &params, None, None, &mut chunk).unwrap();
     chunk.truncate(length);
     chunk
 }
@@ -111,7 +111,7 @@ impl Model {
         let met = if counts == 0 { Vec::new() } else { self.met(&positions) };
         let places: Vec<Place<'_>> = met.iter().map(|&n| Source::Bytes(&chunks[n]).into()).collect();
         let mut dst = vec![0xA5; counts * self.geometry.itemsize()];
-        let options = ReadOptions { nthreads, itemsize: Some(self.geometry.itemsize()), shape: None, user: None };
+        let options = ReadOptions { nthreads, itemsize: Some(self.geometry.itemsize()), ..ReadOptions::default() };
         read_box(&self.geometry, picks, &places, &mut dst, options)?;
         Ok(dst)
     }
@@ -226,7 +226,7 @@ proptest! {
             .collect();
         for nthreads in [1, 2, 5] {
             let mut dst = vec![0xA5; expected.len()];
-            let options = ReadOptions { nthreads, itemsize: Some(itemsize), shape: None, user: None };
+            let options = ReadOptions { nthreads, itemsize: Some(itemsize), ..ReadOptions::default() };
             read_points(&model.geometry, &places, &nsources, &positions, &mut dst, options).unwrap();
             prop_assert_eq!(&dst, &expected);
         }
@@ -270,7 +270,7 @@ proptest! {
             let params = EncodeParams::new(how, None).unwrap();
             let src = Strided { bytes: &bytes, offset, strides: &strides, extent: &long };
             let mut out = vec![0; geometry.chunk_nbytes() + MAX_OVERHEAD];
-            let length = pack(&geometry, &params, src, None, &mut out).unwrap();
+            let length = pack(&geometry, &params, src, None, None, &mut out).unwrap();
             prop_assert_eq!(&out[..length], &compress(&expected, how));
         }
     }
@@ -329,7 +329,7 @@ fn chunks_cut_otherwise_are_read_whole() {
     }
     let params = EncodeParams::new(options(Codec::Lz4, 4, 0, PIPELINES[0]), None).unwrap();
     let blocks: Vec<&[u8]> = content.chunks(777).collect();
-    model.check(&[encode_vlblocks(&blocks, &params, None).unwrap()], &picks);
+    model.check(&[encode_vlblocks(&blocks, &params, None, None).unwrap()], &picks);
 }
 
 #[test]
@@ -399,7 +399,7 @@ fn packing_checks_its_range() {
         let params = EncodeParams::new(options(Codec::Lz4, 4, blocksize, PIPELINES[0]), None).unwrap();
         let src = Strided { bytes: &[7; 40], offset, strides: &[stride], extent: &[extent] };
         let mut out = [0; 100];
-        pack(&geometry, &params, src, None, &mut out).map_err(|error| error.to_string())
+        pack(&geometry, &params, src, None, None, &mut out).map_err(|error| error.to_string())
     };
     assert!(pack_with(20, 0, 4, 10).is_ok());
     assert!(pack_with(20, 36, -4, 10).is_ok());

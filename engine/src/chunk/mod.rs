@@ -16,6 +16,7 @@
 
 mod block;
 mod part;
+mod same;
 mod streams;
 mod worker;
 
@@ -158,7 +159,9 @@ impl<'a> Chunk<'a> {
             return None;
         }
         self.end_of(0);
-        let Cow::Owned(bytes) = self.bytes else { return None };
+        let Cow::Owned(mut bytes) = self.bytes else { return None };
+        bytes.truncate(self.data_start);
+        bytes.shrink_to_fit();
         Some(Chunk {
             source: Source::Bytes(&[]),
             bytes: Cow::Owned(bytes),

@@ -62,6 +62,8 @@ mod ffi {
         ) -> c_int;
 
         pub(super) safe fn LZ4_createStream() -> *mut Stream;
+        pub(super) safe fn LZ4_sizeofState() -> c_int;
+        pub(super) fn LZ4_initStream(stream: *mut Stream, size: usize) -> *mut Stream;
         pub(super) fn LZ4_freeStream(stream: *mut Stream) -> c_int;
         pub(super) fn LZ4_compress_fast_extState_fastReset(
             state: *mut Stream,
@@ -84,6 +86,8 @@ mod ffi {
         ) -> c_int;
 
         pub(super) safe fn LZ4_createStreamHC() -> *mut StreamHc;
+        pub(super) safe fn LZ4_sizeofStateHC() -> c_int;
+        pub(super) fn LZ4_initStreamHC(stream: *mut StreamHc, size: usize) -> *mut StreamHc;
         pub(super) fn LZ4_freeStreamHC(stream: *mut StreamHc) -> c_int;
         pub(super) fn LZ4_compress_HC_extStateHC_fastReset(
             state: *mut StreamHc,
@@ -141,6 +145,18 @@ impl Stream {
     fn new() -> Result<Self> {
         NonNull::new(ffi::LZ4_createStream()).map(Self).ok_or(Error::OutOfMemory { needed: FAST_STATE_SIZE })
     }
+
+    /// The result of a call with this state. A call that fails leaves the state undefined, so the state is made anew.
+    #[expect(unsafe_code, reason = "a call of the library")]
+    fn settled(&mut self, result: c_int) -> Option<usize> {
+        let written = written(result);
+        if written.is_none() {
+            let size = usize::try_from(ffi::LZ4_sizeofState()).unwrap_or(0);
+            // SAFETY: the state is live and exclusively held, and has the size that the library says.
+            unsafe { ffi::LZ4_initStream(self.0.as_ptr(), size) };
+        }
+        written
+    }
 }
 
 impl Drop for Stream {
@@ -161,6 +177,18 @@ struct StreamHc(NonNull<ffi::StreamHc>);
 impl StreamHc {
     fn new() -> Result<Self> {
         NonNull::new(ffi::LZ4_createStreamHC()).map(Self).ok_or(Error::OutOfMemory { needed: HC_STATE_SIZE })
+    }
+
+    /// The result of a call with this state. A call that fails leaves the state undefined, so the state is made anew.
+    #[expect(unsafe_code, reason = "a call of the library")]
+    fn settled(&mut self, result: c_int) -> Option<usize> {
+        let written = written(result);
+        if written.is_none() {
+            let size = usize::try_from(ffi::LZ4_sizeofStateHC()).unwrap_or(0);
+            // SAFETY: the state is live and exclusively held, and has the size that the library says.
+            unsafe { ffi::LZ4_initStreamHC(self.0.as_ptr(), size) };
+        }
+        written
     }
 }
 
@@ -268,7 +296,7 @@ impl FastEncoder {
                     self.acceleration,
                 )
             };
-            return written(result);
+            return self.stream.settled(result);
         };
         // SAFETY: the state is live and exclusively held; this forgets all earlier input.
         unsafe { ffi::LZ4_resetStream_fast(state) };
@@ -279,7 +307,7 @@ impl FastEncoder {
         let result = unsafe {
             ffi::LZ4_compress_fast_continue(state, start(src), start_mut(dst), nbytes, capacity, self.acceleration)
         };
-        written(result)
+        self.stream.settled(result)
     }
 }
 
@@ -322,7 +350,8 @@ impl<const PIECE: usize> PieceEncoder<PIECE> {
                     SCOUT_ACCELERATION,
                 )
             };
-            found(piece, written(result).is_some_and(|length| length < PIECE));
+            let written = self.stream.settled(result);
+            found(piece, written.is_some_and(|length| length < PIECE));
         }
     }
 }
@@ -380,7 +409,7 @@ impl HcEncoder {
                     self.ladder[rung],
                 )
             };
-            return written(result);
+            return self.stream.settled(result);
         };
         // SAFETY: the state is live and exclusively held; this forgets all earlier input.
         unsafe { ffi::LZ4_resetStreamHC_fast(state, self.level) };
@@ -389,7 +418,7 @@ impl HcEncoder {
         // SAFETY: the state is live and exclusively held; `nbytes` bytes are readable and
         // `capacity` bytes writable; it knows no other input than the dictionary, which is kept.
         let result = unsafe { ffi::LZ4_compress_HC_continue(state, start(src), start_mut(dst), nbytes, capacity) };
-        written(result)
+        self.stream.settled(result)
     }
 }
 

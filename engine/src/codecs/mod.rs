@@ -44,6 +44,8 @@ use std::ops::RangeInclusive;
 
 use crate::{Error, Result};
 
+pub(crate) use zstd::prepare;
+
 /// What a decoder says of a stream: fine, or what is wrong with it.
 pub type Verdict<T = ()> = std::result::Result<T, &'static str>;
 

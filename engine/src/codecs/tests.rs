@@ -157,6 +157,34 @@ fn used_encoders_write_what_fresh_ones_write() {
 }
 
 #[test]
+fn an_encoder_that_found_no_room_writes_what_a_fresh_one_writes() {
+    let (noise, text) = (crate::testing::noise(70_000, 1), sample(70_000, 3, 9));
+    for codec in [Codec::Lz4, Codec::Lz4Hc] {
+        for clevel in 1..=9 {
+            let mut used = Encoder::new(codec, clevel, None).unwrap();
+            let dict = PreparedDict::new(codec, clevel, &text[..4000]).unwrap();
+            let mut used_dict = Encoder::new(codec, clevel, Some(&dict)).unwrap();
+            // What fails leaves its table behind: of another input of the same and of other lengths.
+            for failing in [&noise[..], &noise[..5000], &noise[..100]] {
+                for src in [&text[..], &text[..3000], &noise[..5000]] {
+                    let room = src.len() - src.len() / 100;
+                    assert_eq!(encoded(&mut used, failing, failing.len() / 2), None);
+                    let mut fresh = Encoder::new(codec, clevel, None).unwrap();
+                    assert_eq!(encoded(&mut used, src, room), encoded(&mut fresh, src, room), "{codec:?} {clevel}");
+                    assert_eq!(encoded(&mut used_dict, failing, failing.len() / 2), None);
+                    let mut fresh = Encoder::new(codec, clevel, Some(&dict)).unwrap();
+                    assert_eq!(
+                        encoded(&mut used_dict, src, room),
+                        encoded(&mut fresh, src, room),
+                        "{codec:?} {clevel}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn zlib_reads_exactly_a_zlib_stream() {
     let src = sample(3000, 3, 9);
     let mut encoder = Encoder::new(Codec::Zlib, 6, None).unwrap();

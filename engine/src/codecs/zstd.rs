@@ -13,6 +13,7 @@ mod huffman;
 mod range;
 
 pub(super) use range::Ranges;
+pub(crate) use range::prepare;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -121,9 +121,12 @@ pub(super) struct Found {
 }
 
 /// Other threads, which help with a look.
-pub(super) trait Crew {
+pub(super) trait Crew: Sync {
     /// Run `lead` here and `help` on others, and return when all are done.
     fn share(&self, help: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut());
+
+    /// Fail if nobody wants the outcome any more. A sample of `nbytes` bytes is next.
+    fn go_on(&self, nbytes: usize) -> Result<()>;
 }
 
 /// A quicker search for a sample: the bytes that it leaves more, and the time that it saves.
@@ -290,14 +293,16 @@ impl Searches {
             known.push(self.glance(sample)?);
         }
         let trials = Trials::new(samples, &known, rungs);
-        let run =
-            |searches: &mut Self| searches.with_room(longest, |searches, room| trials.run(&mut searches.own, room));
+        let run = |searches: &mut Self| {
+            let go_on = |nbytes| crew.go_on(nbytes);
+            searches.with_room(longest, |searches, room| trials.run(&mut searches.own, room, go_on)).flatten()
+        };
         let mut outcome = None;
         let mut lead = || outcome = Some(run(self));
         if trials.weight() < SHARED {
             lead();
         } else {
-            // A helper that has no memory does not help.
+            // A helper that has no memory, or is told to stop, does not help.
             crew.share(&|searches| drop(run(searches)), &mut lead);
         }
         let Some(outcome) = outcome.transpose()? else { return Ok(Found::default()) };
@@ -499,6 +504,10 @@ mod tests {
     impl Crew for Alone {
         fn share(&self, _: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut()) {
             lead();
+        }
+
+        fn go_on(&self, _: usize) -> Result<()> {
+            Ok(())
         }
     }
 

@@ -28,13 +28,14 @@ use crate::header::{
     EXTENDED_HEADER_LENGTH, FLAG_BITSHUFFLE, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG_SHUFFLE,
     FLAG2_USEDICT, Header, MAX_BUFFERSIZE, Special, VERSION_BLOSC1, VERSION_STABLE,
 };
+use crate::interrupt::{Interrupt, go_on};
 use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
 use crate::pool;
 use crate::user::User;
 
 use effort::{Crew, Finding, Found, Searches};
 
-pub use special::special_chunk;
+pub use special::{special_chunk, zeros_in_blocks};
 pub use vlblocks::encode_vlblocks;
 
 /// Most bytes by which a chunk is longer than its data.
@@ -121,6 +122,7 @@ struct Job<'a> {
     reference: Option<Vec<u8>>,
     params: &'a EncodeParams,
     user: Option<&'a dyn User>,
+    interrupt: Option<&'a Interrupt<'a>>,
     blocksize: usize,
     nstreams: usize,
     dict: Option<PreparedDict>,
@@ -146,14 +148,20 @@ impl Look {
 }
 
 /// Compress `src` into `out`, which must have at least [`MAX_OVERHEAD`] bytes more than `src`, and return the
-/// length of the chunk. `user` supplies what `params` was checked with.
+/// length of the chunk. `user` supplies what `params` was checked with; `interrupt` says whether the chunk is still wanted.
 ///
 /// # Errors
 ///
 /// [`Error::Argument`] for more than [`MAX_BUFFERSIZE`] bytes, [`Error::Destination`] for a short `out`, and
-/// what the codecs and filters of the user say.
-pub fn encode(src: &[u8], params: &EncodeParams, user: Option<&dyn User>, out: &mut [u8]) -> Result<usize> {
-    encode_content(&src, params, user, out)
+/// [`Error::Interrupted`], and what the codecs and filters of the user say.
+pub fn encode(
+    src: &[u8],
+    params: &EncodeParams,
+    user: Option<&dyn User>,
+    interrupt: Option<&Interrupt<'_>>,
+    out: &mut [u8],
+) -> Result<usize> {
+    encode_content(&src, params, user, interrupt, out)
 }
 
 /// [`encode`] what need not stand in memory as it is in the chunk.
@@ -161,6 +169,7 @@ pub(crate) fn encode_content(
     src: &dyn Content,
     params: &EncodeParams,
     user: Option<&dyn User>,
+    interrupt: Option<&Interrupt<'_>>,
     out: &mut [u8],
 ) -> Result<usize> {
     let nbytes = src.nbytes();
@@ -176,7 +185,7 @@ pub(crate) fn encode_content(
     // Readers of Blosc1 and C-Blosc2 do not agree on the end of bitshuffled data that are not whole items.
     let odd = options.blosc1 && header.flags & FLAG_BITSHUFFLE != 0 && !nbytes.is_multiple_of(header.typesize.into());
     if nbytes < MIN_BUFFERSIZE || options.clevel == 0 || odd {
-        return store(src, header, out);
+        return store(src, header, interrupt, out);
     }
     let nblocks = nbytes.div_ceil(blocksize);
     let nstreams = params.nstreams(blocksize);
@@ -187,13 +196,14 @@ pub(crate) fn encode_content(
     let table_end = header.len() + 4 * nblocks;
     let mut start = table_end;
     if start >= capacity {
-        return store(src, header, out);
+        return store(src, header, interrupt, out);
     }
     let mut job = Job {
         src,
         reference: None,
         params,
         user,
+        interrupt,
         blocksize,
         nstreams,
         dict: None,
@@ -236,7 +246,7 @@ pub(crate) fn encode_content(
     let output = Output { out, table: header.len(), end: start, next: 0, early: BTreeMap::new(), full: false };
     let Some(length) = job.encode_blocks(nblocks, output)? else {
         header.blosc2_flags &= !FLAG2_USEDICT;
-        return store(src, header, out);
+        return store(src, header, interrupt, out);
     };
     let nstreams_total = (nblocks - usize::from(leftover)) * nstreams + usize::from(leftover);
     if job.dict.is_none()
@@ -301,11 +311,12 @@ fn header_for(options: &EncodeOptions, nbytes: usize, blocksize: usize) -> Heade
 }
 
 /// Write `src` as it is.
-fn store(src: &dyn Content, mut header: Header, out: &mut [u8]) -> Result<usize> {
+fn store(src: &dyn Content, mut header: Header, interrupt: Option<&Interrupt<'_>>, out: &mut [u8]) -> Result<usize> {
     header.flags |= FLAG_MEMCPYED;
     let length = header.len() + src.nbytes();
     let blocksize = (header.blocksize as usize).max(1);
     for (nblock, block) in out[header.len()..length].chunks_mut(blocksize).enumerate() {
+        go_on(interrupt, block.len())?;
         src.lay_out(nblock * blocksize, block)?;
     }
     Ok(finish(header, length, out))
@@ -473,6 +484,7 @@ impl Job<'_> {
         let nstreams = self.nstreams_of(plain.len());
         let mut at = 0;
         for (n, stream) in plain.chunks_exact((plain.len() / nstreams).max(1)).enumerate() {
+            go_on(self.interrupt, stream.len())?;
             let finding = findings.get(n).filter(|_| findings.len() == nstreams);
             at += self.encode_stream(stream, finding, &mut room[at..], searches)?;
         }
@@ -498,7 +510,10 @@ impl Job<'_> {
             let nblocks = self.src.nbytes() / self.blocksize;
             let searches = self.searches(searches)?;
             let nblock = if searches.is_slow() {
-                effort::typical(nblocks, |nblock| searches.weigh(self.filter(nblock, room, scratch)?, self.nstreams))?
+                effort::typical(nblocks, |nblock| {
+                    go_on(self.interrupt, self.blocksize)?;
+                    searches.weigh(self.filter(nblock, room, scratch)?, self.nstreams)
+                })?
             } else {
                 nblocks / 2
             };
@@ -513,7 +528,7 @@ impl Job<'_> {
 
     /// The encoders of this thread.
     fn searches<'s>(&self, kept: &'s mut Option<Searches>) -> Result<&'s mut Searches> {
-        let (codec, clevel) = (self.codec(), self.params.options.clevel);
+        let (codec, clevel) = (self.codec(), self.params.search_level());
         let fitting = kept.take().filter(|kept| kept.fits(codec, clevel));
         Ok(kept.insert(match fitting {
             Some(fitting) => fitting,
@@ -553,7 +568,7 @@ impl Job<'_> {
     /// other data; where a block is split, noise fills streams of its own, which then are better off plain. From
     /// level 6 on the caller has asked for size.
     fn least_gain(&self, length: usize) -> usize {
-        let deflate = self.params.compressor == Compressor::BuiltIn(Codec::Zlib);
+        let deflate = self.params.compressor == Compressor::BuiltIn(Codec::Zlib) && !self.params.options.blosc1;
         if deflate && self.nstreams > 1 && self.params.options.clevel <= 5 { length / 32 } else { 0 }
     }
 
@@ -608,6 +623,7 @@ impl Job<'_> {
         samples.try_reserve_exact(nsamples * sample).map_err(|_| Error::OutOfMemory { needed: nbytes as u64 })?;
         let (mut room, mut scratch) = (Vec::new(), Scratch::default());
         for nblock in 0..nblocks {
+            go_on(self.interrupt, self.blocksize)?;
             let plain = self.filter(nblock, &mut room, &mut scratch)?;
             let wanted = (nsamples * sample - samples.len()).min(plain.len());
             samples.extend_from_slice(&plain[..wanted]);
@@ -629,6 +645,10 @@ impl Crew for Job<'_> {
             });
         };
         pool::assisted(self.params.options.nthreads, help, lead);
+    }
+
+    fn go_on(&self, nbytes: usize) -> Result<()> {
+        go_on(self.interrupt, nbytes)
     }
 }
 

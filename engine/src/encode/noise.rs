@@ -22,6 +22,7 @@ use super::effort::Finding;
 use super::{Job, SERIAL, Worker, with_worker};
 use crate::chunk::resize;
 use crate::error::Result;
+use crate::interrupt::go_on;
 use crate::params::stored_typesize;
 use crate::pool;
 
@@ -80,6 +81,7 @@ impl Job<'_> {
         let nthreads = if self.src.nbytes() <= SERIAL { 1 } else { self.params.options.nthreads };
         let together = (SPAN / self.blocksize).max(1);
         pool::run(nthreads, out.chunks_mut(together * self.blocksize).collect(), |nspan, out| {
+            go_on(self.interrupt, out.len())?;
             if !found.load(Ordering::Relaxed) && !with_worker(|worker| self.store_span(nspan * together, out, worker))?
             {
                 found.store(true, Ordering::Relaxed);
@@ -323,6 +325,7 @@ mod tests {
             reference: params.pipeline.needs_reference().then(|| src[..blocksize].to_vec()),
             params,
             user: None,
+            interrupt: None,
             blocksize,
             nstreams: params.nstreams(blocksize),
             dict: None,

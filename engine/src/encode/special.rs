@@ -2,9 +2,11 @@
 //!
 //! Source: docs/format/chunk.md, section "Special values".
 
-use super::{check_length, header_for, u32_of};
+use super::{check_length, header_for, le32, u32_of};
 use crate::error::{Error, Result};
-use crate::header::{EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_TYPESIZE, Special};
+use crate::header::{
+    EXTENDED_HEADER_LENGTH, FLAG_DONT_SPLIT, FLAG_MEMCPYED, Header, MAX_BLOCKSIZE, MAX_TYPESIZE, Special,
+};
 use crate::params::{EncodeOptions, EncodeParams};
 
 /// Return a chunk of one special value; `value` is the item of [`Special::Value`].
@@ -39,6 +41,42 @@ pub fn special_chunk(
         }
         _ => &[],
     };
+    let mut header = plain_header(nbytes, typesize, blocksize)?;
+    header.cbytes = u32_of(EXTENDED_HEADER_LENGTH + value.len());
+    header.blosc2_flags = (special as u8) << 4;
+    let mut out = header.to_bytes().to_vec();
+    out.extend_from_slice(value);
+    Ok(out)
+}
+
+/// Return a chunk of zeros that is no special chunk: blocks of one empty stream each, or plain bytes if there are few.
+///
+/// For frames whose readers take no special chunk of zeros and no repeated item there.
+///
+/// # Errors
+///
+/// [`Error::Argument`] when `nbytes` or `typesize` is out of range.
+pub fn zeros_in_blocks(nbytes: usize, typesize: usize, blocksize: usize) -> Result<Vec<u8>> {
+    check_length(nbytes)?;
+    let mut header = plain_header(nbytes, typesize, blocksize)?;
+    let nblocks = nbytes.div_ceil((header.blocksize as usize).max(1));
+    let table_end = EXTENDED_HEADER_LENGTH + 4 * nblocks;
+    let stored = 8 * nblocks > nbytes;
+    header.flags |= if stored { FLAG_MEMCPYED } else { FLAG_DONT_SPLIT };
+    let cbytes = if stored { EXTENDED_HEADER_LENGTH + nbytes } else { table_end + 4 * nblocks };
+    header.cbytes = u32_of(cbytes);
+    let mut out = header.to_bytes().to_vec();
+    if !stored {
+        for nblock in 0..nblocks {
+            out.extend_from_slice(&le32(table_end + 4 * nblock));
+        }
+    }
+    out.resize(cbytes, 0); // a stream of length 0 is all zeros
+    Ok(out)
+}
+
+/// Return the header of a chunk that goes through no filter and no codec.
+fn plain_header(nbytes: usize, typesize: usize, blocksize: usize) -> Result<Header> {
     let options = EncodeOptions {
         codec: 0,
         codec_meta: 0,
@@ -54,10 +92,5 @@ pub fn special_chunk(
         nthreads: 1,
     };
     let params = EncodeParams::new(options, None)?;
-    let mut header = header_for(&options, nbytes, params.blocksize_for(nbytes));
-    header.cbytes = u32_of(EXTENDED_HEADER_LENGTH + value.len());
-    header.blosc2_flags = (special as u8) << 4;
-    let mut out = header.to_bytes().to_vec();
-    out.extend_from_slice(value);
-    Ok(out)
+    Ok(header_for(&options, nbytes, params.blocksize_for(nbytes)))
 }

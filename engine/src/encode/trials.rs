@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::codecs::Encoder;
+use crate::error::Result;
 
 /// Quicker searches may leave more of a block than the level's own by such a part.
 const SPARE: usize = 192;
@@ -96,8 +97,14 @@ impl<'s> Trials<'s> {
         length * (self.last + 1 - self.first)
     }
 
-    /// Run trials until there is nothing more to be asked. `room` is as long as the longest sample.
-    pub(super) fn run(&self, encoder: &mut Encoder, room: &mut [u8]) -> Outcome {
+    /// Run trials until there is nothing more to be asked, or `go_on`, which is told the length of each sample first, fails.
+    /// `room` is as long as the longest sample.
+    pub(super) fn run(
+        &self,
+        encoder: &mut Encoder,
+        room: &mut [u8],
+        go_on: impl Fn(usize) -> Result<()>,
+    ) -> Result<Outcome> {
         let mut board = self.lock();
         loop {
             match self.next(&board, encoder) {
@@ -106,11 +113,12 @@ impl<'s> Trials<'s> {
                     drop(board);
                     let claim = Claim { trials: self, n, rung };
                     let sample = self.samples[n];
+                    go_on(sample.len())?;
                     let length = encoder.encode_at(rung, sample, &mut room[..sample.len()]);
                     board = claim.settle(length.unwrap_or(sample.len()), room);
                 }
                 Next::Wait => board = self.changed.wait(board).unwrap_or_else(PoisonError::into_inner),
-                Next::Over(outcome) => return outcome,
+                Next::Over(outcome) => return Ok(outcome),
             }
         }
     }
@@ -237,7 +245,7 @@ impl<'t> Claim<'t, '_> {
 }
 
 impl Drop for Claim<'_, '_> {
-    /// The thread panicked: nobody must wait for it.
+    /// The thread gave the trial up, or panicked: nobody must wait for it.
     fn drop(&mut self) {
         self.trials.lock().trials[self.n][self.rung] = Trial::Open;
         self.trials.changed.notify_all();
@@ -268,7 +276,7 @@ mod tests {
     fn outcome(samples: &[&[u8]], codec: Codec, nthreads: usize) -> (Outcome, Option<Vec<u8>>) {
         let last = Encoder::new(codec, 5, None).unwrap().rungs() - 1;
         let trials = Trials::new(samples, &vec![None; samples.len()], 0..=last);
-        let run = || trials.run(&mut Encoder::new(codec, 5, None).unwrap(), &mut vec![0; 1 << 15]);
+        let run = || trials.run(&mut Encoder::new(codec, 5, None).unwrap(), &mut vec![0; 1 << 15], |_| Ok(())).unwrap();
         let outcome = std::thread::scope(|scope| {
             for _ in 1..nthreads {
                 scope.spawn(run);

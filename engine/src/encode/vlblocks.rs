@@ -11,6 +11,7 @@ use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters;
 use crate::header::{EXTENDED_HEADER_LENGTH, FLAG_DONT_SPLIT, FLAG2_USEDICT, FLAG3_VLBLOCKS, VERSION_VLBLOCKS};
+use crate::interrupt::{Interrupt, go_on};
 use crate::params::EncodeParams;
 use crate::pool;
 use crate::user::User;
@@ -20,7 +21,12 @@ use crate::user::User;
 /// # Errors
 ///
 /// [`Error::Argument`] for no block, an empty one, or too much data; otherwise as [`encode`].
-pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dyn User>) -> Result<Vec<u8>> {
+pub fn encode_vlblocks(
+    blocks: &[&[u8]],
+    params: &EncodeParams,
+    user: Option<&dyn User>,
+    interrupt: Option<&Interrupt<'_>>,
+) -> Result<Vec<u8>> {
     if blocks.is_empty() {
         return Err(Error::Argument { name: "blocks", expected: "at least one block".into(), found: 0 });
     }
@@ -55,6 +61,7 @@ pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dy
         reference: None,
         params,
         user,
+        interrupt,
         blocksize: 0,
         nstreams: 1,
         dict: None,
@@ -84,6 +91,7 @@ pub fn encode_vlblocks(blocks: &[&[u8]], params: &EncodeParams, user: Option<&dy
     let nthreads = if user.is_some() || nbytes <= SERIAL { 1 } else { options.nthreads.max(1) };
     let tasks = blocks.iter().zip(&mut coded).collect();
     pool::run(nthreads, tasks, |_, (block, coded): (&&[u8], &mut Vec<u8>)| -> Result<()> {
+        go_on(interrupt, block.len())?;
         with_worker(|worker| {
             let Worker { filters, searches, output, .. } = worker;
             let filters_of_user = user.map(User::filters);

@@ -20,7 +20,7 @@ pub fn boxes(data: &[u8]) {
     let Some((geometry, extended)) = shapes(&header, way) else { return };
     assert_eq!(geometry.chunk_nbytes(), nbytes, "shapes were made to fit");
     let whole = read_twice(chunk, 0, nbytes, 1).ok();
-    let options = |nthreads| ReadOptions { nthreads, itemsize: Some(geometry.itemsize()), shape: None, user: None };
+    let options = |nthreads| ReadOptions { nthreads, itemsize: Some(geometry.itemsize()), ..ReadOptions::default() };
     let places = [Source::Bytes(chunk).into()];
 
     let positions: Vec<Vec<i64>> = (0..2).map(|i| pick(&way[5 * i + 2..5 * i + 7], geometry.chunks()[i])).collect();

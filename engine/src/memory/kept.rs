@@ -15,7 +15,8 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ptr::NonNull;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Lengths are multiples of a large page.
 const LARGE_PAGE: usize = 2 * 1024 * 1024;
@@ -24,13 +25,16 @@ const USUAL_LIMIT: usize = 256 * 1024 * 1024;
 /// What is kept serves a request of at least so many fourths of it.
 const LEAST_FOURTHS: usize = 3;
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { free: VecDeque::new(), nbytes: 0, limit: USUAL_LIMIT });
+/// Set in a process that was forked while another thread had the lock: nobody will let go of it.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept { free: VecDeque::new(), nbytes: 0 });
+static LIMIT: AtomicUsize = AtomicUsize::new(USUAL_LIMIT);
 
 /// What is kept, the oldest first.
 struct Kept {
     free: VecDeque<Mapping>,
     nbytes: usize,
-    limit: usize,
 }
 
 /// Bytes of memory from the system, readable and writable. It is theirs alone who have the value.
@@ -163,12 +167,13 @@ impl Drop for Memory {
     fn drop(&mut self) {
         let Some(mapping) = self.mapping.take() else { return };
         mapping.lend();
+        let limit = LIMIT.load(Ordering::Relaxed);
         if let Ok(mut kept) = KEPT.try_lock()
-            && mapping.length <= kept.limit
+            && mapping.length <= limit
         {
             kept.nbytes += mapping.length;
             kept.free.push_back(mapping);
-            let surplus = kept.nbytes.saturating_sub(kept.limit);
+            let surplus = kept.nbytes.saturating_sub(limit);
             let surplus = kept.oldest(surplus);
             drop(kept);
             drop(surplus);
@@ -176,25 +181,38 @@ impl Drop for Memory {
     }
 }
 
+/// What is kept; None in a process that was forked while another thread had it. It is never had for longer than it takes
+/// to move some entries.
+fn kept() -> Option<MutexGuard<'static, Kept>> {
+    if LOST.load(Ordering::Relaxed) {
+        return None;
+    }
+    Some(KEPT.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// To be called in a child of a fork, which has one thread: find out whether a thread of the parent had the lock. Then
+/// nothing is kept in this process.
+pub fn after_fork() {
+    if matches!(KEPT.try_lock(), Err(TryLockError::WouldBlock)) {
+        LOST.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Keep at most `nbytes` from now on, and say how many it were.
 pub fn set_limit(nbytes: usize) -> usize {
-    let (before, surplus) = {
-        let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let before = std::mem::replace(&mut kept.limit, nbytes);
+    let before = LIMIT.swap(nbytes, Ordering::Relaxed);
+    let surplus = kept().map(|mut kept| {
         let surplus = kept.nbytes.saturating_sub(nbytes);
-        (before, kept.oldest(surplus))
-    };
+        kept.oldest(surplus)
+    });
     drop(surplus);
     before
 }
 
 /// Give back to the system all that is kept.
 pub fn free() {
-    let kept = {
-        let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        kept.oldest(usize::MAX)
-    };
-    drop(kept);
+    let all = kept().map(|mut kept| kept.oldest(usize::MAX));
+    drop(all);
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -242,6 +260,18 @@ mod tests {
         assert_eq!(kept(), (0, 0), "nothing is kept");
         assert!(Memory::new(usize::MAX).is_err());
         assert!(Memory::new(usize::MAX / 2).is_err());
+        // A child whose parent's thread was in there goes without, and waits for nobody.
+        after_fork();
+        assert!(super::kept().is_some());
+        set_limit(usual);
+        let guard = KEPT.lock().expect("no test has failed with it");
+        after_fork();
+        assert_eq!(set_limit(MIB), usual);
+        free();
+        drop(Memory::new(MIB).unwrap());
+        drop(guard);
+        LOST.store(false, Ordering::Relaxed);
+        assert_eq!(kept(), (0, 0));
         set_limit(usual);
     }
 }

@@ -17,6 +17,7 @@ use std::fs::File;
 
 use super::{PIECE, SERIAL, Verdict, check, with_piece};
 use crate::error::{Error, Result};
+use crate::interrupt::{Interrupt, go_on};
 use crate::pool;
 use crate::read::ReadError;
 use crate::source::Source;
@@ -45,12 +46,16 @@ pub fn check_run(
     entries: &[i64],
     room: u64,
     nthreads: usize,
+    interrupt: Option<&Interrupt<'_>>,
 ) -> Result<Vec<Verdict>, ReadError> {
     check_entries(entries, room)?;
     let mut verdicts = vec![Verdict::UNREADABLE; entries.len()];
     let bytes = entries.first().map_or(0, |&first| room - first.cast_unsigned());
     let nthreads = if bytes <= SERIAL { 1 } else { nthreads.max(1) };
-    pool::run(nthreads, cut(entries, room, &mut verdicts), |_, span| span.check(file, base))?;
+    pool::run(nthreads, cut(entries, room, &mut verdicts), |_, span| {
+        go_on(interrupt, PIECE).map_err(|error| ReadError { nrequest: span.first, error })?;
+        span.check(file, base)
+    })?;
     Ok(verdicts)
 }
 

@@ -53,7 +53,7 @@ fn chunk(length: usize) -> Vec<u8> {
     };
     let params = EncodeParams::new(options, None).unwrap();
     let mut chunk = vec![0; length + MAX_OVERHEAD];
-    let cbytes = encode::encode(&pattern(length), &params, None, &mut chunk).unwrap();
+    let cbytes = encode::encode(&pattern(length), &params, None, None, &mut chunk).unwrap();
     chunk.truncate(cbytes);
     chunk
 }
@@ -77,7 +77,7 @@ fn status_of(name: &str, bytes: &[u8], limit: u64) -> Status {
         Source::File { file: &file, offset: at as u64, limit }.into(),
         named.place(at as u64, limit),
     ];
-    let verdicts = check_all(&places, 2).unwrap();
+    let verdicts = check_all(&places, 2, None).unwrap();
     assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]), "{verdicts:?}");
     verdicts[0].status
 }
@@ -189,7 +189,7 @@ fn places_that_cannot_be_are_unreadable() {
         file.place(0, 0),
     ];
     for nthreads in [0, 1, 3] {
-        let verdicts = check_all(&places, nthreads).unwrap();
+        let verdicts = check_all(&places, nthreads, None).unwrap();
         assert!(verdicts.iter().all(|verdict| *verdict == Verdict::UNREADABLE));
     }
 }
@@ -213,10 +213,10 @@ fn threads_agree() {
         })
         .collect();
     let places: Vec<Place<'_>> = damaged.iter().map(|bytes| Source::Bytes(bytes).into()).collect();
-    let one = check_all(&places, 1).unwrap();
+    let one = check_all(&places, 1, None).unwrap();
     assert!(one.iter().any(|verdict| verdict.status == Status::Differs));
     for nthreads in [2, 3, 100] {
-        assert_eq!(check_all(&places, nthreads).unwrap(), one);
+        assert_eq!(check_all(&places, nthreads, None).unwrap(), one);
     }
 }
 
@@ -228,7 +228,7 @@ fn one_by_one(file: &File, base: u64, entries: &[i64], room: u64) -> Vec<Verdict
         .zip(ends)
         .map(|(from, to)| Source::File { file, offset: base + from, limit: to - from }.into())
         .collect();
-    check_all(&places, 1).unwrap()
+    check_all(&places, 1, None).unwrap()
 }
 
 /// Sealed chunks one behind the other, and where they begin.
@@ -252,12 +252,12 @@ fn a_run_is_sound_and_says_sizes() {
     let file = TestFile::new("run-sound", &[&pattern(77)[..], &content].concat());
     let open = File::open(&file.0).unwrap();
     for nthreads in [0, 1, 2, 5] {
-        let found = check_run(&open, 77, &entries, content.len() as u64, nthreads).unwrap();
+        let found = check_run(&open, 77, &entries, content.len() as u64, nthreads, None).unwrap();
         assert!(found.iter().all(|verdict| verdict.status == Status::Sound), "{found:?}");
         assert!(found.iter().zip(CHAIN).all(|(verdict, length)| verdict.nbytes as usize == length));
         assert_eq!(found, one_by_one(&open, 77, &entries, content.len() as u64));
     }
-    assert_eq!(check_run(&open, 77, &[], 0, 1), Ok(Vec::new()));
+    assert_eq!(check_run(&open, 77, &[], 0, 1, None), Ok(Vec::new()));
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_run_says_what_is_said_of_each_chunk() {
         let open = File::open(&file.0).unwrap();
         let expected = one_by_one(&open, 77, entries, room);
         for nthreads in [1, 3] {
-            assert_eq!(check_run(&open, 77, entries, room, nthreads).unwrap(), expected, "{name}");
+            assert_eq!(check_run(&open, 77, entries, room, nthreads, None).unwrap(), expected, "{name}");
         }
         seen.extend(expected.iter().map(|verdict| verdict.status as u8));
     };
@@ -304,7 +304,7 @@ fn a_run_ascends_within_its_room() {
     let open = File::open(&file.0).unwrap();
     let room = content.len() as u64;
     let refused = |entries: &[i64], nrequest: usize| {
-        let failure = check_run(&open, 0, entries, room, 1).unwrap_err();
+        let failure = check_run(&open, 0, entries, room, 1, None).unwrap_err();
         assert!(matches!(failure.error, Error::Argument { name: "entries", .. }), "{failure:?}");
         assert_eq!(failure.nrequest, nrequest);
     };
@@ -314,11 +314,11 @@ fn a_run_ascends_within_its_room() {
     refused(&[i64::MIN], 0);
     refused(&[entries[0], entries[1], room.cast_signed() + 1], 2);
     refused(&[i64::MAX], 0);
-    assert_eq!(check_run(&open, 0, &[room.cast_signed()], room, 1), Ok(vec![Verdict::UNREADABLE]));
+    assert_eq!(check_run(&open, 0, &[room.cast_signed()], room, 1, None), Ok(vec![Verdict::UNREADABLE]));
     // Places that no file has are no failure of the process.
     for base in [u64::MAX, i64::MAX as u64, 1 << 40] {
-        let found = check_run(&open, base, &entries, room, 2).unwrap();
+        let found = check_run(&open, base, &entries, room, 2, None).unwrap();
         assert_eq!(found, vec![Verdict::UNREADABLE; 3]);
     }
-    assert_eq!(check_run(&open, 0, &[i64::MAX - 1, i64::MAX], u64::MAX, 1), Ok(vec![Verdict::UNREADABLE; 2]));
+    assert_eq!(check_run(&open, 0, &[i64::MAX - 1, i64::MAX], u64::MAX, 1, None), Ok(vec![Verdict::UNREADABLE; 2]));
 }

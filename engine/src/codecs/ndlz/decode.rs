@@ -62,7 +62,9 @@ fn read_cell(src: &[u8], at: usize, side: usize, height: usize, width: usize) ->
     let token = *src.get(at).ok_or(TOO_SHORT)?;
     let back = |place: usize| -> Verdict<usize> {
         let raw = src.get(place..).and_then(|rest| rest.first_chunk::<2>()).ok_or(TOO_SHORT)?;
-        at.checked_sub(u16::from_le_bytes(*raw).into()).ok_or(OUTSIDE)
+        // A cell does not refer to itself.
+        let distance = Some(usize::from(u16::from_le_bytes(*raw))).filter(|&distance| distance > 0);
+        distance.and_then(|distance| at.checked_sub(distance)).ok_or(OUTSIDE)
     };
     let mut from = [0; 8];
     let mut place = |rows: &[usize], begin: usize| {

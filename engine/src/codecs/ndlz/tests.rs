@@ -70,6 +70,8 @@ fn hostile_streams_are_refused() {
         &[0xC0, 16],
         &[0xC0, 27, 0],
         &[0xC0, 10, 0],
+        // Rows that begin with the cell's own token.
+        &[0x88, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
         &[0xC0, 0xFF, 0xFF],
         &[0xC0, 16, 0, 0],
         &[0x40],

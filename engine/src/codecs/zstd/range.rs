@@ -274,6 +274,11 @@ static KNOWN: LazyLock<Option<Tables>> = LazyLock::new(|| {
     Some(tables)
 });
 
+/// Make the tables of the known distributions.
+pub(crate) fn prepare() {
+    LazyLock::force(&KNOWN);
+}
+
 /// Make `tables` those that `modes` says, and give what follows their descriptions.
 #[inline(always)]
 fn open_tables<'a>(modes: u8, mut bytes: &'a [u8], tables: &mut Tables) -> Option<&'a [u8]> {
