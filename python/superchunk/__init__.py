@@ -15,14 +15,39 @@ b'5678901'
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from superchunk._as_blosc2 import InstalledAlias, install_as_blosc2
     from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
     from superchunk._chunkmap import MapCell, chunk_map
     from superchunk._cpu import print_versions
+    from superchunk._dtype_names import (
+        DEFAULT_COMPLEX,
+        DEFAULT_FLOAT,
+        DEFAULT_INDEX,
+        DEFAULT_INT,
+        bool_,
+        bytes_,
+        complex64,
+        complex128,
+        float16,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        object_,
+        str_,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
     from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
     from superchunk._opening import remove_urlpath
     from superchunk._repair import RepairedChunk, RepairReport, repair
@@ -110,6 +135,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from superchunk.meta import Meta, VlMeta
+    from superchunk.ndarray import Operand
     from superchunk.packed.frames import (
         load_array,
         load_tensor,
@@ -148,6 +174,7 @@ if TYPE_CHECKING:
         storage_dflts,
     )
     from superchunk.schunk import ChunkInfo, SChunk
+    from superchunk.storage.target import PathKind, identify
 
     nthreads: int
     cpu_info: dict[str, int]
@@ -156,9 +183,14 @@ IS_WASM: Final = sys.platform == "emscripten"
 """Whether this is WebAssembly."""
 
 _PLACES: Final = {
+    "_as_blosc2": "InstalledAlias install_as_blosc2",
     "_blockfuncs": "postfilter_funcs prefilter_funcs",
     "_chunkmap": "MapCell chunk_map",
     "_cpu": "print_versions",
+    "_dtype_names": """
+        DEFAULT_COMPLEX DEFAULT_FLOAT DEFAULT_INDEX DEFAULT_INT bool_ bytes_ complex64 complex128 float16 float32
+        float64 int8 int16 int32 int64 object_ str_ uint8 uint16 uint32 uint64
+    """,
     "_frames": "from_cframe load ndarray_from_cframe open schunk_from_cframe",
     "_opening": "remove_urlpath",
     "_repair": "RepairReport RepairedChunk repair",
@@ -194,6 +226,7 @@ _PLACES: Final = {
         TruncatedError UnsafeDeserializationError UnsupportedError
     """,
     "meta": "Meta VlMeta",
+    "ndarray": "Operand",
     "packed.frames": """
         load_array load_tensor pack_array2 pack_tensor save_array save_tensor unpack_array2 unpack_tensor
     """,
@@ -206,15 +239,20 @@ _PLACES: Final = {
         storage_dflts
     """,
     "schunk": "ChunkInfo SChunk",
+    "storage.target": "PathKind identify",
 }
 """Where the names are, by module."""
 
 _PLACE_OF: Final = {name: module for module, names in _PLACES.items() for name in names.split()}
 
-_MODULES: Final = frozenset({"core", "exceptions", "meta", "params", "schunk"})
+_MODULES: Final = frozenset({"core", "exceptions", "meta", "ndarray", "params", "schunk"})
 """Modules that can be had as attributes, imported or not, as python-blosc2's can."""
 
 __all__ = [
+    "DEFAULT_COMPLEX",
+    "DEFAULT_FLOAT",
+    "DEFAULT_INDEX",
+    "DEFAULT_INT",
     "DEFINED_CODECS_STOP",
     "EXTENDED_HEADER_LENGTH",
     "GLOBAL_REGISTERED_CODECS_STOP",
@@ -240,6 +278,7 @@ __all__ = [
     "DeserializeMode",
     "Filter",
     "FormatError",
+    "InstalledAlias",
     "KeywordError",
     "LockedError",
     "MapCell",
@@ -251,8 +290,10 @@ __all__ = [
     "NDField",
     "NewerFormatError",
     "OIndex",
+    "Operand",
     "PartReport",
     "PartitionReport",
+    "PathKind",
     "ReadOnlyError",
     "RepairReport",
     "RepairedChunk",
@@ -277,8 +318,12 @@ __all__ = [
     "asarray",
     "astype",
     "blosclib_version",
+    "bool_",
+    "bytes_",
     "chunk_map",
     "clib_info",
+    "complex64",
+    "complex128",
     "compress",
     "compress2",
     "compress_blosc1",
@@ -298,6 +343,9 @@ __all__ = [
     "expand_dims",
     "explain_partition",
     "eye",
+    "float16",
+    "float32",
+    "float64",
     "free_resources",
     "from_cframe",
     "from_pieces",
@@ -311,6 +359,12 @@ __all__ = [
     "get_compressor",
     "get_cpu_info",
     "get_slice_nchunks",
+    "identify",
+    "install_as_blosc2",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
     "linspace",
     "load",
     "load_array",
@@ -320,6 +374,7 @@ __all__ = [
     "ncores",
     "ndarray_from_cframe",
     "nthreads",
+    "object_",
     "ones",
     "ones_like",
     "open",
@@ -350,11 +405,16 @@ __all__ = [
     "stack",
     "stage_chunk",
     "storage_dflts",
+    "str_",
     "take",
     "take_along_axis",
     "transpose",
     "ucodecs_registry",
     "ufilters_registry",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
     "uninit",
     "unpack",
     "unpack_array",
@@ -387,6 +447,16 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (as Python asks for)
 
         msg += elsewhere(name)
     raise AttributeError(msg)
+
+
+def _before_fork() -> None:
+    """Let other threads finish what they import, for the child could not; see `_forks`."""
+    import_module("superchunk._forks").finish_imports()
+
+
+if hasattr(os, "register_at_fork"):
+    # Now, as hooks run in the reverse order: what others do before a fork may import something.
+    os.register_at_fork(before=_before_fork)
 
 
 def __dir__() -> list[str]:

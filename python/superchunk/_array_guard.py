@@ -49,7 +49,7 @@ def check_change(store: ChunkStore, *, added: int = 0, nbytes: int | None = None
     if (added > 0 and count + added > layout.nchunks) or (added < 0 and count == layout.nchunks):
         msg = (
             f"nchunks: expected {layout.nchunks}, those of the array of shape {layout.shape}, "
-            f"got {count + added}; resize the array instead"
+            f"got {count + added}; the array's resize() changes its shape, update_chunk(nchunk, chunk) replaces a chunk"
         )
         raise ArgumentError(msg)
 

@@ -20,6 +20,7 @@ from superchunk.frame.dtypes import parse_dtype
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from superchunk._budget import Budget
     from superchunk._engine import Source
 
 __all__ = ["decode_chunk", "layer_name", "layout_in", "true_layout"]
@@ -71,8 +72,17 @@ def layout_in(meta: Mapping[str, bytes]) -> ArrayLayout | None:
     return layout if all(layout.blocks) else None
 
 
-def decode_chunk(source: Source, layout: ArrayLayout | None, *, nthreads: int = 1, itemsize: int = 0) -> None:
+def decode_chunk(
+    source: Source,
+    layout: ArrayLayout | None,
+    *,
+    nthreads: int = 1,
+    itemsize: int = 0,
+    budget: Budget | None = None,
+) -> bool:
     """Decode a whole chunk, with the shape of the array's blocks and ZFP if it needs them, and drop the result.
+
+    Return whether `budget` had enough for it; None has.
 
     Raises
     ------
@@ -84,9 +94,9 @@ def decode_chunk(source: Source, layout: ArrayLayout | None, *, nthreads: int = 
     """
     blocks = None if layout is None else layout.blocks
     try:
-        decode_in_pieces(source, nthreads=nthreads, itemsize=itemsize, blockshape=blocks)
+        return decode_in_pieces(source, nthreads=nthreads, itemsize=itemsize, blockshape=blocks, budget=budget)
     except UnsupportedError as error:
         if blocks is None or error.what != "codec" or error.ident not in IDS:
             raise
         hooks = _engine.Hooks(dict(codecs(blocks, itemsize)), {})
-        decode_in_pieces(source, itemsize=itemsize, blockshape=blocks, hooks=hooks)
+        return decode_in_pieces(source, itemsize=itemsize, blockshape=blocks, hooks=hooks, budget=budget)

@@ -9,7 +9,10 @@ Compresses and stores nothing.
 
 from __future__ import annotations
 
+import operator
+import weakref
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -17,14 +20,14 @@ import numpy as np
 from superchunk import _engine
 from superchunk._plan import chunk_start, chunks_of
 from superchunk._shaped import read_shaped
+from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    import weakref
-    from collections.abc import Sequence
+    from collections.abc import Iterator, MutableMapping, Sequence
 
     from numpy.typing import DTypeLike, NDArray
 
-    from superchunk.schunk import SChunk
+    from superchunk._user import HookOwner
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["BlockFunction", "Operands", "postfilter_funcs", "prefilter_funcs", "read_filtered"]
@@ -33,9 +36,12 @@ AnyArray: TypeAlias = "NDArray[Any]"
 BlockCallable: TypeAlias = Callable[["AnyArray", "AnyArray", int], Any]
 FillCallable: TypeAlias = Callable[[tuple["AnyArray", ...], "AnyArray", int], Any]
 
-prefilter_funcs: Final[dict[str, BlockCallable]] = {}
-"""Name -> prefilter in use."""
-postfilter_funcs: Final[dict[str, BlockCallable]] = {}
+_AHEAD_NBYTES: Final = 2**24
+"""Bytes of an operand in chunks that are read at a time."""
+
+prefilter_funcs: Final[MutableMapping[str, BlockCallable]] = weakref.WeakValueDictionary()
+"""Name -> prefilter in use. The super-chunk keeps the function, which may refer to the super-chunk."""
+postfilter_funcs: Final[MutableMapping[str, BlockCallable]] = weakref.WeakValueDictionary()
 """Name -> postfilter in use."""
 
 
@@ -59,6 +65,9 @@ class BlockFunction:
     __slots__ = ("function", "input_dtype", "output_dtype")
 
     def __init__(self, function: BlockCallable, input_dtype: DTypeLike, output_dtype: DTypeLike | None) -> None:
+        if not hasattr(function, "__name__"):
+            msg = f"function: expected one with a name, got {function!r}"
+            raise TypeError(msg)
         self.function = function
         self.input_dtype, self.output_dtype = check_dtypes(input_dtype, output_dtype)
 
@@ -112,7 +121,7 @@ def read_filtered(
     *,
     nthreads: int,
     typesize: int,
-    owner: weakref.ref[SChunk],
+    owner: HookOwner,
 ) -> bytes:
     """Return bytes ``start:stop`` of a container after a postfilter.
 
@@ -143,7 +152,7 @@ class Operands:
     Parameters
     ----------
     inputs
-        Pairs of operand and dtype.
+        Pairs of operand and dtype. Of an `NDArray`, whatever its shape, items count in C order.
     nelem
         Items to fill; needed only when all operands are scalars.
 
@@ -157,10 +166,10 @@ class Operands:
     __slots__ = ("_inputs", "nitems")
 
     def __init__(self, inputs: Sequence[tuple[Any, DTypeLike]], nelem: int | None) -> None:
-        self._inputs = [(operand, np.dtype(dtype)) for operand, dtype in inputs]
-        lengths = {_length(operand, dtype) for operand, dtype in self._inputs} - {None}
+        self._inputs = [_operand(operand, np.dtype(dtype)) for operand, dtype in inputs]
+        lengths = {nitems for _, nitems in self._inputs} - {None}
         if nelem is not None:
-            lengths.add(int(nelem))
+            lengths.add(_checked_nelem(nelem))
         if len(lengths) != 1:
             msg = f"inputs: expected operands of one length (or nelem for scalars), got {sorted(map(str, lengths))}"
             raise ValueError(msg)
@@ -169,25 +178,78 @@ class Operands:
 
     def read(self, start: int, stop: int) -> tuple[AnyArray, ...]:
         """Return items ``start:stop`` of each operand, scalars repeated."""
-        return tuple(_items(operand, dtype, start, stop) for operand, dtype in self._inputs)
+        return tuple(items(start, stop) for items, _ in self._inputs)
 
 
-def _length(operand: Any, dtype: np.dtype[Any]) -> int | None:  # noqa: ANN401  (an operand may be anything)
+def _checked_nelem(nelem: int) -> int:
+    try:
+        number = operator.index(nelem)
+    except TypeError:
+        msg = f"nelem: expected an integer, got {nelem!r}"
+        raise TypeError(msg) from None
+    if number < 0:
+        msg = f"nelem: expected 0 or more, got {number}"
+        raise ArgumentError(msg)
+    return number
+
+
+def _operand(operand: Any, dtype: np.dtype[Any]) -> tuple[Callable[[int, int], AnyArray], int | None]:  # noqa: ANN401
+    """Return what reads a range of an operand's items, and how many there are; None for a scalar."""
     if np.isscalar(operand):
-        return None
+        return lambda start, stop: np.full(stop - start, operand, dtype=dtype), None
     if hasattr(operand, "get_slice"):
-        return int(operand.nbytes) // dtype.itemsize
-    return int(np.asarray(operand).size)
+        return lambda start, stop: _items_of(operand, dtype, start, stop), int(operand.nbytes) // dtype.itemsize
+    if hasattr(operand, "chunks") and hasattr(operand, "shape") and operand.shape:
+        ahead = _Ahead(operand, dtype)
+        return ahead.read, ahead.size
+    items = np.asarray(operand).reshape(-1)
+    return lambda start, stop: items[start:stop].astype(dtype, copy=False), int(items.size)
 
 
-def _items(operand: Any, dtype: np.dtype[Any], start: int, stop: int) -> AnyArray:  # noqa: ANN401
-    if np.isscalar(operand):
-        return np.full(stop - start, operand, dtype=dtype)
-    if not hasattr(operand, "get_slice"):
-        return np.asarray(operand).reshape(-1)[start:stop].astype(dtype, copy=False)
+class _Ahead:
+    """Items of an array in chunks, in C order; a run of some MiB is read at a time, and kept for the next calls."""
+
+    def __init__(self, array: Any, dtype: np.dtype[Any]) -> None:  # noqa: ANN401  (NDArray, h5py, Zarr)
+        self._array = array
+        self._dtype = dtype
+        self.size = prod(array.shape)
+        self._start = 0
+        self._kept: AnyArray = np.empty(0, dtype)
+
+    def read(self, start: int, stop: int) -> AnyArray:
+        """Return items ``start:stop``."""
+        low = start - self._start
+        if low < 0 or stop - self._start > len(self._kept):
+            end = min(max(stop, start + _AHEAD_NBYTES // self._dtype.itemsize), self.size)
+            parts = [np.asarray(self._array[key]).reshape(-1) for key in _run(self._array.shape, start, end)]
+            self._start, low = start, 0
+            self._kept = np.concatenate(parts).astype(self._dtype, copy=False)
+        return self._kept[low : low + stop - start]
+
+
+def _run(shape: tuple[int, ...], start: int, stop: int) -> Iterator[tuple[int | slice, ...]]:
+    """Yield the indices that are items ``start:stop``, in C order, of an array of this shape."""
+    row = prod(shape[1:])
+    first, last = start // row, stop // row
+    if len(shape) == 1 or (start % row == 0 and stop % row == 0):
+        yield (slice(first, last),)
+    elif first == last:
+        yield from ((first, *key) for key in _run(shape[1:], start - first * row, stop - first * row))
+    else:
+        middle = -(-start // row)
+        if start % row:
+            yield from ((first, *key) for key in _run(shape[1:], start - first * row, row))
+        if middle < last:
+            yield (slice(middle, last),)
+        if stop % row:
+            yield from ((last, *key) for key in _run(shape[1:], 0, stop - last * row))
+
+
+def _items_of(schunk: Any, dtype: np.dtype[Any], start: int, stop: int) -> AnyArray:  # noqa: ANN401
+    """Return items ``start:stop`` of a super-chunk."""
     out: AnyArray = np.empty(stop - start, dtype=dtype)
-    size, typesize = dtype.itemsize, operand.typesize
-    raw = operand.get_slice(start * size // typesize, -(-stop * size // typesize))
+    size, typesize = dtype.itemsize, schunk.typesize
+    raw = schunk.get_slice(start * size // typesize, -(-stop * size // typesize))
     skip = start * size % typesize
     out.view(np.uint8)[:] = np.frombuffer(raw, dtype=np.uint8)[skip : skip + out.nbytes]
     return out

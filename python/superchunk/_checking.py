@@ -30,7 +30,7 @@ def check_source(handle: Handle, nchunk: int, source: Source) -> None:
         It is not what was sealed.
 
     """
-    if handle.verify is not None:
+    if handle.options.verify is not None:
         _check(handle, [(nchunk, source)])
 
 

@@ -26,6 +26,7 @@ from superchunk._encoding import cparams_of
 from superchunk._handle import of_one_state
 from superchunk._plan import chunk_start
 from superchunk._shaped import read_shaped
+from superchunk._special import is_marked_as_data
 from superchunk._user import hooks_for
 from superchunk._writing import Encoder
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError
@@ -234,7 +235,8 @@ class ChunkReads:
             return None
         source = store.source(number)
         info = _engine.describe(source)
-        special, lazy = _SPECIAL_VALUES[info.special], _lazy_chunk(source, info, number)
+        special = SpecialValue.NOT_SPECIAL if is_marked_as_data(info) else _SPECIAL_VALUES[info.special]
+        lazy = _lazy_chunk(source, info, number)
         return ChunkInfo(number, info.nbytes / info.cbytes, special, info.repeated_value, lazy)
 
     @of_one_state

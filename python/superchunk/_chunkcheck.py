@@ -21,7 +21,7 @@ from superchunk import _engine
 from superchunk._array_layer import decode_chunk
 from superchunk._report import ChunkReport
 from superchunk.exceptions import FormatError, SuperchunkError, UnsupportedError
-from superchunk.frame.index import ENTRY_LEN, special_kind
+from superchunk.frame.index import ENTRY_LEN, count_special, special_kind
 from superchunk.frame.integrity import SEAL_LEN, SEAL_MAGIC
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from superchunk._budget import Budget
     from superchunk._chunkplaces import ChunkPlaces
     from superchunk._report import PartStatus
     from superchunk.frame.b2nd import ArrayLayout
@@ -41,6 +42,7 @@ MOST_LISTED: Final = 1000
 
 _CHUNK_MIN: Final = 32
 _CBYTES_AT: Final = 12
+_MOST_NBYTES: Final = 2**31 - 33
 _SLAB_BYTES: Final = 64 * 2**20
 _SLAB: Final = 64 * 1024
 _PART: Final = 4096
@@ -75,6 +77,7 @@ class ChunkCheck:
         itemsize: int,
         progress: Callable[[int, int], object] | None,
         layout: ArrayLayout | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """Take what the frame says.
 
@@ -98,9 +101,11 @@ class ChunkCheck:
             Called with the bytes of chunks done and those in all, about.
         layout
             Of the array that the frame holds, to decode chunks that go by the shape of blocks.
+        budget
+            What may be decoded; None: everything.
 
         """
-        self._layout = layout
+        self._layout, self._budget = layout, budget
         self._index, self._places = index, places
         self._chunksize, self._nbytes = chunksize, nbytes
         self._sealed, self._doubtful, self._decode = sealed, doubtful, decode
@@ -118,7 +123,7 @@ class ChunkCheck:
         self._total = 0
         self._end = 0
         self._ordered = True
-        self._done = 0
+        self._done = self._searched = 0
 
     def run(self) -> None:
         """Check them all.
@@ -134,6 +139,7 @@ class ChunkCheck:
         if repeated is not None and (repeated < 0 or nchunks > 1):
             self._all_the_same(repeated, nchunks)
             return
+        stored = 0
         step = max(min(_SLAB_BYTES * nchunks // max(self._places.room, 1), _PART if self._places.apart else _SLAB), 16)
         for start in range(0, nchunks, step):
             try:
@@ -141,12 +147,18 @@ class ChunkCheck:
             except SuperchunkError as error:
                 self._index_is_bad(str(error), nchunks - start)
                 return
+            stored += len(entries) - count_special(entries)
+            if not self._places.apart and stored > self._places.room // _CHUNK_MIN:
+                self._index_is_bad("it names more stored chunks than there is room for", nchunks - start)
+                return
             if self._done > 4 * self._places.room + _SLAB_BYTES:
                 self._index_is_bad("its chunks overlap, so that not all were looked at", nchunks - start)
                 return
             self._slab(start, entries)
             if self._progress is not None:
                 self._progress(min(self._done, self._places.room), self._places.room)
+        if self._chunksize == 0 and self.counts[_SPECIAL]:
+            self._check_special_sizes()
         if self._chunksize == 0 and self._total != self._nbytes and not self.counts[_DAMAGED]:
             self.index_problem = f"the chunks hold {self._total} bytes, and the header says {self._nbytes}"
         if not self._ordered:
@@ -175,10 +187,25 @@ class ChunkCheck:
         except FormatError as error:
             self._index_is_bad(str(error), nchunks)
             return
-        if self._chunksize == 0 and nchunks > 1:
-            self._index_is_bad("special entries, although the sizes of chunks vary", nchunks)
-            return
         self.counts[_SPECIAL] = nchunks
+        if self._chunksize == 0:
+            self._check_special_sizes()
+
+    def _check_special_sizes(self) -> None:
+        """Give a special entry among chunks of any size what the others leave, as readers do; more have no size."""
+        count = self.counts[_SPECIAL]
+        rest = self._nbytes - self._total
+        if count == 1 and (0 < rest <= _MOST_NBYTES or self.counts[_DAMAGED]):
+            self._total = self._nbytes
+            return
+        self.index_problem = f"{count} special entries, whose sizes nothing tells, since the sizes of chunks vary"
+        self.counts[_SPECIAL], self.counts[_DAMAGED] = 0, self.counts[_DAMAGED] + count
+        for start in range(0, len(self._index), _SLAB):
+            if len(self.damaged) >= MOST_LISTED:
+                break
+            for number, entry in enumerate(self._index.slice(start, min(start + _SLAB, len(self._index))), start):
+                if entry < 0:
+                    self._bad(number, entry, "a special entry, whose size nothing tells, since sizes vary")
 
     def _slab(self, start: int, entries: array[int]) -> None:
         """Check the chunks of some entries."""
@@ -337,7 +364,10 @@ class ChunkCheck:
 
     def _damage_behind_no_seal(self, entry: int, cbytes: int) -> str:
         """Return why a chunk without a seal is damaged, if its seal can be found after all."""
+        if self._searched > 4 * self._places.room + _SLAB_BYTES:
+            return ""
         whole = self._places.read(entry, _SEARCHED)
+        self._searched += len(whole)
         seal = whole[cbytes : cbytes + SEAL_LEN]
         if len(seal) == SEAL_LEN and seal[8:] == _engine.hash64([whole[:cbytes]]).to_bytes(8, "little"):
             return "the mark of its seal is damaged"
@@ -374,7 +404,9 @@ class ChunkCheck:
                 continue
             try:
                 source = self._places.source(entries[n], None)
-                decode_chunk(source, self._layout, nthreads=self._nthreads, itemsize=self._itemsize)
+                decode_chunk(
+                    source, self._layout, nthreads=self._nthreads, itemsize=self._itemsize, budget=self._budget
+                )
             except UnsupportedError:
                 continue
             except SuperchunkError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from superchunk import _engine
@@ -49,6 +50,10 @@ class ChunkPlaces(Protocol):
 
     def read(self, entry: int, nbytes: int) -> bytes:
         """Return the first bytes of a chunk and of what follows it."""
+        ...
+
+    def reach(self, entry: int) -> int:
+        """Return the bytes that there are from a chunk's first one on."""
         ...
 
     def position(self, entry: int) -> int:
@@ -91,6 +96,10 @@ class FilePlaces:
         """Return the first bytes of a chunk and of what follows it."""
         return self._read(min(nbytes, self.room - entry), self._base + entry)
 
+    def reach(self, entry: int) -> int:
+        """Return the bytes from a chunk's first one to the end of the data section."""
+        return self.room - entry
+
     def position(self, entry: int) -> int:
         """Return the chunk's first byte, counted from the frame's."""
         return self._base + entry
@@ -112,12 +121,12 @@ class FolderPlaces:
     def __init__(self, folder: str) -> None:
         """Take the directory."""
         self._folder = folder
+        self.room = 0
         with os.scandir(folder) as names:
-            self.room = sum(
-                name.stat(follow_symlinks=False).st_size
-                for name in names
-                if name.name.endswith(".chunk") and name.is_file(follow_symlinks=False)
-            )
+            for name in names:
+                if name.name.endswith(".chunk") and name.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):  # a writer has removed it meanwhile: no present state names it
+                        self.room += name.stat(follow_symlinks=False).st_size
 
     def source(self, entry: int, limit: int | None) -> Source:
         """Return where the chunk with `entry` is."""
@@ -133,6 +142,13 @@ class FolderPlaces:
             return read_range((joined(self._folder, chunk_name(entry)), 0, nbytes), nbytes)
         except StorageError:
             return b""
+
+    def reach(self, entry: int) -> int:
+        """Return the bytes of the chunk's file, 0 if it is gone."""
+        try:
+            return os.lstat(joined(self._folder, chunk_name(entry))).st_size
+        except OSError:
+            return 0
 
     def position(self, entry: int) -> int:
         """Return the number of the chunk's file."""

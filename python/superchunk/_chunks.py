@@ -73,8 +73,10 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        store.insert(store.nchunks, [self._compress(store, data, store.nbytes)])
-        return store.nchunks
+        if self._encoder.prefilter is None:  # other threads need not wait while this one compresses
+            return store.append([self._compress(store, data, 0)])
+        with store.batch():
+            return store.append([self._compress(store, data, store.nbytes)])
 
     def insert_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
         """Compress `data` into a chunk before chunk `nchunk`; the number of chunks appends.
@@ -91,9 +93,9 @@ class ChunkCalls(ChunkReads):
         """
         del copy
         store = self._handle.writing()
-        number = self._checked_place(store, nchunk)
-        store.insert(number, [self._compress(store, data, chunk_start(store, number))])
-        return store.nchunks
+        with store.batch():
+            number = self._checked_place(store, nchunk)
+            return store.insert(number, [self._compress(store, data, chunk_start(store, number))])
 
     def update_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
         """Compress `data` in the place of chunk `nchunk`.
@@ -111,11 +113,12 @@ class ChunkCalls(ChunkReads):
         """
         del copy
         store = self._handle.writing()
-        if store.nchunks == 0:
-            return 0
-        number = self._checked_nchunk(store, nchunk)
-        store.replace(number, self._compress(store, data, chunk_start(store, number), added=0))
-        return store.nchunks
+        with store.batch():
+            if store.nchunks == 0:
+                return 0
+            number = self._checked_nchunk(store, nchunk)
+            store.replace(number, self._compress(store, data, chunk_start(store, number), added=0))
+            return store.nchunks
 
     def append_chunk(self, chunk: AnyBuffer) -> int:
         """Add a compressed chunk at the end and return the new number of chunks.
@@ -129,8 +132,8 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        store.insert(store.nchunks, [self._complete(store, chunk)])
-        return store.nchunks
+        with store.batch():
+            return store.append([self._complete(store, chunk)])
 
     def insert_chunk(self, nchunk: int, chunk: AnyBuffer) -> int:
         """Put a compressed chunk before chunk `nchunk` and return the new number of chunks.
@@ -144,9 +147,9 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        number = self._checked_place(store, nchunk)
-        store.insert(number, [self._complete(store, chunk)])
-        return store.nchunks
+        with store.batch():
+            number = self._checked_place(store, nchunk)
+            return store.insert(number, [self._complete(store, chunk)])
 
     def update_chunk(self, nchunk: int, chunk: AnyBuffer) -> int:
         """Put a compressed chunk in the place of chunk `nchunk` and return the number of chunks.
@@ -160,9 +163,10 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        number = self._checked_nchunk(store, nchunk)
-        store.replace(number, self._complete(store, chunk, added=0))
-        return store.nchunks
+        with store.batch():
+            number = self._checked_nchunk(store, nchunk)
+            store.replace(number, self._complete(store, chunk, added=0))
+            return store.nchunks
 
     def _checked_place(self, store: ChunkStore, nchunk: int) -> int:
         number = operator.index(nchunk)
@@ -182,10 +186,10 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        number = self._checked_nchunk(store, nchunk)
-        check_change(store, added=-1)
-        store.delete(number)
-        return store.nchunks
+        with store.batch():
+            number = self._checked_nchunk(store, nchunk)
+            check_change(store, added=-1)
+            return store.delete(number)
 
     def reorder_offsets(self, order: Sequence[int]) -> None:
         """Put chunk ``order[i]`` at place i.
@@ -206,13 +210,14 @@ class ChunkCalls(ChunkReads):
         except TypeError:
             msg = "order: expected one dimension of chunk numbers"
             raise ValueError(msg) from None
-        if len(numbers) != store.nchunks:
-            msg = f"order: expected {store.nchunks} chunk numbers, got {len(numbers)}"
-            raise ValueError(msg)
-        if sorted(numbers) != list(range(len(numbers))):
-            msg = f"order: expected each of 0 to {len(numbers) - 1} once"
-            raise ArgumentError(msg)
-        store.reorder(numbers)
+        with store.batch():
+            if len(numbers) != store.nchunks:
+                msg = f"order: expected {store.nchunks} chunk numbers, got {len(numbers)}"
+                raise ValueError(msg)
+            if sorted(numbers) != list(range(len(numbers))):
+                msg = f"order: expected each of 0 to {len(numbers) - 1} once"
+                raise ArgumentError(msg)
+            store.reorder(numbers)
 
     def fill_special(self, nitems: int, special_value: SpecialValue, value: FillValue | None = None) -> int:
         """Fill an empty SChunk with one value, which takes no room.
@@ -245,6 +250,11 @@ class ChunkCalls(ChunkReads):
         """
         store = self._handle.writing()
         kind, item = special_item(special_value, value, self._typesize)
+        with store.batch():
+            return self._fill(store, nitems, kind, item)
+
+    def _fill(self, store: ChunkStore, nitems: int, kind: int, item: bytes | None) -> int:
+        """Fill an empty store, inside a batch of it; return the number of chunks."""
         if store.nchunks:
             msg = f"fill_special: expected an empty SChunk, got {store.nchunks} chunks"
             raise ArgumentError(msg)
@@ -268,7 +278,7 @@ class ChunkCalls(ChunkReads):
         return store.nchunks
 
     def _fill_plainly(self, store: ChunkStore, item: bytes, nbytes: int) -> None:
-        """Fill an empty store with an item that a special chunk cannot name."""
+        """Fill an empty store with an item that a special chunk cannot name, inside a batch of it."""
         step, typesize = store.chunksize, len(item)
         tiled = memoryview(item * (step // typesize + 2))
         compressed: dict[tuple[int, int], bytes] = {}
@@ -281,8 +291,7 @@ class ChunkCalls(ChunkReads):
                     compressed[key] = _engine.compress(content, self._encoder.params)
                 yield compressed[key]
 
-        with store.batch():
-            insert_groups(store, chunks())
+        insert_groups(store, chunks())
 
     def update_special(self, nchunk: int, special_value: SpecialValue, value: FillValue | None = None) -> int:
         """Replace chunk `nchunk` by one value, as many items as it had.
@@ -303,17 +312,18 @@ class ChunkCalls(ChunkReads):
 
         """
         store = self._handle.writing()
-        number = self._checked_nchunk(store, nchunk)
         kind, item = special_item(special_value, value, self._typesize)
-        nbytes = store.chunk_nbytes(number)
         params = self._encoder.params
-        if self._typesize > MAX_HEADER_TYPESIZE and item is not None:  # a chunk header cannot name such an item
-            chunk = _engine.compress(item * (nbytes // self._typesize), params)
-        else:
-            typesize = self._typesize if self._typesize <= MAX_HEADER_TYPESIZE else 1
-            chunk = _engine.special_chunk(kind, nbytes, typesize, item, params.blocksize_for(nbytes))
-        store.replace(number, chunk)
-        return store.nchunks
+        with store.batch():
+            number = self._checked_nchunk(store, nchunk)
+            nbytes = store.chunk_nbytes(number)
+            if self._typesize > MAX_HEADER_TYPESIZE and item is not None:  # a chunk header cannot name such an item
+                chunk = _engine.compress(item * (nbytes // self._typesize), params)
+            else:
+                typesize = self._typesize if self._typesize <= MAX_HEADER_TYPESIZE else 1
+                chunk = _engine.special_chunk(kind, nbytes, typesize, item, params.blocksize_for(nbytes))
+            store.replace(number, chunk)
+            return store.nchunks
 
     def append_vlblocks(self, blocks: Sequence[AnyBuffer]) -> int:
         """Compress each buffer as a block of its own, all as one chunk at the end.
@@ -347,6 +357,7 @@ class ChunkCalls(ChunkReads):
             raise ValueError(msg)
         nbytes = sum(view.nbytes for view in views)
         check_buffersize(nbytes, "blocks")
-        check_change(store, added=1, nbytes=nbytes)
-        store.insert(store.nchunks, [self._encoder.vlblocks(views)])
-        return store.nchunks
+        chunk = self._encoder.vlblocks(views)
+        with store.batch():
+            check_change(store, added=1, nbytes=nbytes)
+            return store.append([chunk])

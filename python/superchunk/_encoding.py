@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._shaped import check_shaped, is_shaped
-from superchunk.exceptions import UnsupportedError
+from superchunk.exceptions import ArgumentError, UnsupportedError
 from superchunk.params import (
     MAX_BLOCKSIZE,
     MAX_HEADER_TYPESIZE,
     MAX_TYPESIZE,
     NFILTERS,
+    Codec,
     CParams,
     Filter,
     SplitMode,
     Tuner,
-    copied,
     number_of,
 )
 from superchunk.storage.base import FrameSettings
@@ -32,9 +32,20 @@ from superchunk.storage.base import FrameSettings
 if TYPE_CHECKING:
     from superchunk.frame.b2nd import ArrayLayout
 
-__all__ = ["as_recorded", "cparams_of", "encode_params", "pipeline", "settings_of"]
+__all__ = ["as_recorded", "cparams_of", "encode_params", "narrow_metas", "pipeline", "settings_of"]
 
+_INT8_MAX = 2**7 - 1
+_BYTE = 2**8
 _INT16_MAX = 2**15 - 1
+_PRECISIONS = {
+    Filter.TRUNC_PREC.value: {4: 23, 8: 52},
+    Filter.INT_TRUNC.value: {1: 8, 2: 16, 4: 32, 8: 64},
+}
+"""Filter -> bytes of an item -> bits of it that can be kept."""
+_JUDGED = frozenset((*_PRECISIONS, Filter.NDMEAN.value))
+"""Filters whose numbers over 127 the engine refuses, and says why."""
+_DICT_CODECS: Final = frozenset({Codec.LZ4.value, Codec.LZ4HC.value, Codec.ZSTD.value})
+"""Codecs that can share a dictionary; to the others `use_dict` means nothing."""
 
 
 def pipeline(cparams: CParams) -> tuple[bytes, bytes]:
@@ -98,7 +109,7 @@ def encode_params(
         splitmode=number_of(cparams.splitmode),
         filters=filters,
         filters_meta=metas,
-        use_dict=cparams.use_dict,
+        use_dict=cparams.use_dict and codec in _DICT_CODECS,
         nthreads=cparams.nthreads,
         hooks=hooks,
         blockshape=None if layout is None else layout.blocks,
@@ -106,8 +117,23 @@ def encode_params(
 
 
 def settings_of(cparams: CParams, nthreads: int) -> FrameSettings:
-    """Return what a frame header records of `cparams` and of the threads that decompress."""
+    """Return what a frame header records of `cparams` and of the threads that decompress.
+
+    Raises
+    ------
+    ArgumentError
+        A number in `filters_meta` is one that python-blosc2 does not open a frame with.
+
+    """
     filters, metas = pipeline(cparams)
+    metas = narrow_metas(filters, metas, cparams.typesize)
+    for slot, (filter_id, meta) in enumerate(zip(filters, metas, strict=True)):
+        if meta > _INT8_MAX and filter_id not in _JUDGED:
+            msg = (
+                f"filters_meta[{slot}]: expected a number from 0 to {_INT8_MAX} for filter {filter_id}, got {meta}; "
+                "python-blosc2 opens no frame that has a larger one"
+            )
+            raise ArgumentError(msg)
     return FrameSettings(
         typesize=cparams.typesize,
         blocksize=cparams.blocksize,
@@ -123,14 +149,37 @@ def settings_of(cparams: CParams, nthreads: int) -> FrameSettings:
     )
 
 
+def narrow_metas(filters: bytes, metas: bytes, typesize: int) -> bytes:
+    """Return numbers for filters as a header records them: where possible up to 127, which python-blosc2 opens.
+
+    0 means as much as the typesize to SHUFFLE. BYTEDELTA, to which python-blosc2 gives the typesize in place of 0,
+    takes two or more byte planes for one, which costs next to nothing. Bits to drop are as many bits to keep.
+    """
+    if max(metas) <= _INT8_MAX:
+        return metas
+    narrow = bytearray(metas)
+    for slot, (filter_id, meta) in enumerate(zip(filters, metas, strict=True)):
+        if meta <= _INT8_MAX:
+            continue
+        if filter_id == Filter.SHUFFLE.value and meta == typesize:
+            narrow[slot] = 0
+        elif filter_id == Filter.BYTEDELTA.value and meta == typesize:
+            narrow[slot] = next(planes for planes in range(_INT8_MAX, 0, -1) if typesize % planes == 0)
+        elif filter_id in _PRECISIONS and meta + _PRECISIONS[filter_id].get(typesize, 0) > _BYTE:
+            narrow[slot] = meta + _PRECISIONS[filter_id][typesize] & 0xFF
+    return bytes(narrow)
+
+
 def as_recorded(cparams: CParams) -> CParams:
     """Return `cparams` as a container gives them back: with six filters and metas, none of them negative."""
     if (
         len(cparams.filters) == NFILTERS
-        and min(cparams.codec_meta, *cparams.filters_meta) >= 0
+        and cparams.codec_meta >= 0
+        and min(cparams.filters_meta) >= 0
+        and max(cparams.filters_meta) <= _INT8_MAX
         and Filter.BYTEDELTA not in cparams.filters
     ):
-        return copied(cparams)
+        return cparams
     return replace(cparams_of(settings_of(cparams, 1), cparams.nthreads), tuner=cparams.tuner)
 
 

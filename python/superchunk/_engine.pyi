@@ -6,7 +6,11 @@ a chunk at byte `offset` of an open file, of which at most `limit` bytes may be
 read, or ``(path, offset, limit)`` for one in a file that is opened for the call:
 a regular file, never through a symbolic link, and not more than 64 at a time.
 The interpreter lock is released while the engine works; buffers must not
-change meanwhile.
+change meanwhile. A source in memory may share bytes with the destination: it is copied then.
+
+On the main thread handlers of signals run at most every 50 ms within `compress`, `compress_vlblocks`, `pack`, `read`,
+`read_box`, `read_points`, `decompress`, `read_vlblocks`, `check_seals` and `check_run`, between two streams, blocks or
+requests. What a handler raises ends the call.
 
 A file that cannot be opened is a StorageError with errno and filename, a missing
 one a MissingFileError, which is a FileNotFoundError as well. `nrequest` of an error of `read`,
@@ -14,7 +18,9 @@ one a MissingFileError, which is a FileNotFoundError as well. `nrequest` of an e
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, final
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final, type_check_only
 
 from typing_extensions import Buffer
 
@@ -30,6 +36,19 @@ Request: TypeAlias = tuple[Source, int, int, int, int]
 decoded content go to byte `at` of the destination. `nbytes` is what the chunk
 must decode to, or -1 if that is not known beforehand. Requests come in
 ascending order of `at` and do not overlap there."""
+
+_T = TypeVar("_T")
+
+@type_check_only
+class Sectioned(Protocol):
+    """What a `Section` is for."""
+
+    left: bool
+
+    @property
+    def lock(self) -> AbstractContextManager[object]: ...
+    def begin(self) -> object: ...
+    def end(self, kind: type[BaseException] | None) -> object: ...
 
 @final
 class ChunkInfo:
@@ -192,6 +211,9 @@ def compress_vlblocks(blocks: Sequence[Buffer], params: EncodeParams) -> bytes:
 def special_chunk(kind: int, nbytes: int, typesize: int, value: Buffer | None = None, blocksize: int = 0) -> bytes:
     """Return a chunk of one special value (kind 1 to 4, `value` only for 3)."""
 
+def zeros_in_blocks(nbytes: int, typesize: int, blocksize: int = 0) -> bytes:
+    """Return a chunk of zeros that is no special chunk, for frames that cannot take one there."""
+
 def describe(source: Source) -> ChunkInfo:
     """Return what the header of a chunk says, after checking it."""
 
@@ -283,13 +305,28 @@ class Watch:
 
     Watched are the bytes `probe` at byte `at` of `fd`, and that the file keeps a name: any at all, or
     with `name`, an open directory and a name there, that one.
+
+    `proof` says what differs whenever the rest does: 16 bytes, ranges of the file as position and length, and whether
+    the 16 bytes are the XXH3-128 of those ranges; if not, they stand where the one range is. They are compared when
+    the file's times or its size have moved, and until those have stood still for longer than the clock ticks.
     """
 
     probe: bytes
 
-    def __new__(cls, fd: int, at: int, probe: bytes, name: tuple[int, str] | None = None) -> Watch: ...
+    def __new__(
+        cls,
+        fd: int,
+        at: int,
+        probe: bytes,
+        name: tuple[int, str] | None = None,
+        proof: tuple[bytes, Sequence[tuple[int, int]], bool] | None = None,
+    ) -> Watch: ...
     def changed(self) -> bool:
-        """Return whether other bytes stand there, or the file has lost its name."""
+        """Return whether other bytes stand there, as far as bytes and times show, or the file has lost its name."""
+    def differs(self) -> bool:
+        """Return whether `probe` or `proof` are others, whatever the times and the name."""
+    def doubted(self) -> bool:
+        """Return whether something not covered may have been written before a look since this was asked last."""
     def read(
         self,
         request: Request,
@@ -304,6 +341,21 @@ class Watch:
         Returns the bytes, or ``b""`` when they are in `dst`; None if anything is other than it was or goes
         wrong, if the watched file has to have a certain name, or if it is no small part.
         """
+
+@final
+class Section(Generic[_T]):
+    """A `with` block that makes a change, and that an interrupt cannot leave half.
+
+    `turn` is entered first and left last. In it ``change.lock`` is acquired and released. In that ``change.begin()``
+    is called, whose answer is that of the block, and ``change.end(kind)`` with the type of an exception or None. When
+    that is over, however it ends, ``change.left`` is True.
+    """
+
+    def __new__(cls, change: Sectioned, turn: AbstractContextManager[object] | None = None) -> Section[_T]: ...
+    def __enter__(self) -> _T: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 @final
 class Memory:
@@ -321,8 +373,23 @@ def set_memory_limit(nbytes: int) -> int:
 def free_memory() -> None:
     """Give back to the system the memory that is kept."""
 
+def after_fork() -> None:
+    """Have this process, the child of a fork, wait for no thread of its parent; Python calls it by itself."""
+
 def set_cache_limit(nbytes: int) -> int:
     """Set how many bytes `Watch.read` keeps for each file at most, and return what it was; 0 keeps nothing."""
+
+def rename_new(old: str, new: str) -> None:
+    """Give the file or directory `old` the name `new`, which nothing may have.
+
+    Raises StorageError: with errno EEXIST if something has it, with ENOTSUP where the system has no such call.
+    """
+
+def exchange(one: str, other: str) -> None:
+    """Let two files or directories change their names in one step.
+
+    Raises StorageError, with errno ENOTSUP where the system has no such call.
+    """
 
 def sync_filesystem(fd: int) -> None:
     """Have everything on the disk that was written to the file system of `fd`.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from superchunk._encoding import settings_of
 from superchunk._info import ratio, size
 from superchunk._life import LifeCalls
+from superchunk._opening import is_array
 from superchunk._user import check_available
 from superchunk._writing import Encoder, with_typesize
 from superchunk.params import CParams, DParams, number_of
@@ -28,7 +29,8 @@ class FactCalls(LifeCalls):
     @property
     def chunksize(self) -> int:
         """Bytes of a full chunk; 0 once chunks differ in size."""
-        return self._handle.fresh().chunksize
+        store = self._handle.fresh()
+        return store.told(lambda: store.chunksize)
 
     @property
     def chunkshape(self) -> int:
@@ -43,17 +45,20 @@ class FactCalls(LifeCalls):
     @property
     def nchunks(self) -> int:
         """Number of chunks."""
-        return self._handle.fresh().nchunks
+        store = self._handle.fresh()
+        return store.told(lambda: store.nchunks)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all items."""
-        return self._handle.fresh().nbytes
+        store = self._handle.fresh()
+        return store.told(lambda: store.nbytes)
 
     @property
     def cbytes(self) -> int:
         """Bytes of all compressed chunks; 32 for a special value that is not stored."""
-        return self._handle.fresh().cbytes
+        store = self._handle.fresh()
+        return store.told(lambda: store.cbytes)
 
     @property
     def dead_bytes(self) -> int:
@@ -84,22 +89,22 @@ class FactCalls(LifeCalls):
     @property
     def mode(self) -> str:
         """``"r"``, ``"a"`` or ``"w"``, as opened."""
-        return self._handle.mode
+        return self._handle.options.mode
 
     @property
     def mmap_mode(self) -> str | None:
         """The mmap mode, as opened."""
-        return self._handle.mmap_mode
+        return self._handle.options.mmap_mode
 
     @property
     def initial_mapping_size(self) -> int | None:
         """As given; nothing is mapped."""
-        return self._handle.initial_mapping_size
+        return self._handle.options.initial_mapping_size
 
     @property
     def locking(self) -> bool:
         """Whether the handle takes part in C-Blosc2's lock protocol."""
-        return self._handle.locking
+        return self._handle.options.locking
 
     @property
     def change_tick(self) -> int:
@@ -111,7 +116,7 @@ class FactCalls(LifeCalls):
         """How this handle compresses.
 
         Assign a `CParams` to change it for what is written from now on. Once there is
-        data, its `typesize` and `blocksize` stay what they are.
+        data, and in an array, its `typesize` and `blocksize` stay what they are.
         """
         return self._encoder.cparams
 
@@ -122,13 +127,13 @@ class FactCalls(LifeCalls):
             raise AttributeError(msg)  # noqa: TRY004  (what users know)
         store = self._handle.fresh()
         current = self._encoder.cparams
-        if store.nchunks or self._handle.mode == "r":
+        if store.nchunks or self._handle.options.mode == "r" or is_array(store):
             cparams = with_typesize(cparams, current.typesize, current.blocksize)
         check_usable(cparams, self._dparams)
         encoder = Encoder(cparams, self._user)
         encoder.check()
         encoder.prefilter = self._encoder.prefilter
-        if self._handle.mode != "r":
+        if self._handle.options.mode != "r":
             store.settings = settings_of(cparams, self._nthreads)
             self._typesize = store.settings.typesize
         self._coder = encoder

@@ -15,15 +15,17 @@ from superchunk._buffers import byte_view
 from superchunk._handle import Handle
 from superchunk._opening import check_deserialize, check_storage, is_array, open_handle, reset_handle
 from superchunk.exceptions import SuperchunkError
-from superchunk.params import Storage, as_dparams
+from superchunk.frame.metalayers import PLACEHOLDERS
+from superchunk.params import Storage, as_dparams, as_flag
 from superchunk.schunk import SChunk
 from superchunk.storage.contiguous import about
+from superchunk.storage.options import OpenOptions
 
 if TYPE_CHECKING:
     from superchunk._buffers import AnyBuffer
-    from superchunk._handle import Deserialize
     from superchunk.arrays.ndarray import NDArray
     from superchunk.params import CParams, CParamsDict, DParams, DParamsDict, SyncLevel
+    from superchunk.storage.options import Deserialize
 
 __all__ = ["from_cframe", "load", "ndarray_from_cframe", "open", "schunk_from_cframe"]
 
@@ -43,7 +45,7 @@ _OF_OTHERS: Final[dict[str, tuple[object, ...]]] = {
 
 def open(  # noqa: A001  (the name users know)
     urlpath: str | os.PathLike[str],
-    mode: str = "r",
+    mode: str | None = "r",
     offset: int = 0,
     *,
     mmap_mode: str | None = None,
@@ -137,7 +139,9 @@ def open(  # noqa: A001  (the name users know)
     if mmap_mode == "w+":
         msg = "mmap_mode 'w+': makes a new file, open() only opens; use SChunk()"
         raise ValueError(msg)
+    mode = "r" if mode is None else mode
     wanted = check_deserialize(deserialize)
+    snapshot, recover = as_flag("snapshot", snapshot), as_flag("recover", recover)
     if verify not in (None, "read"):
         msg = f"verify: expected None or 'read', got {verify!r}"
         raise ValueError(msg)
@@ -172,8 +176,8 @@ def open(  # noqa: A001  (the name users know)
         compact_above=compact_above,
     )
     try:
-        if handle.mode == "w" and not is_array(handle.opened()):
-            reset_handle(handle, offset)
+        if handle.options.mode == "w" and not is_array(handle.opened()):
+            reset_handle(handle)
         return _fitting(SChunk._of_handle(handle, cparams, decompress))  # noqa: SLF001  (its own constructor for this)
     except SuperchunkError as error:  # the layer of an array knows of no file
         handle.close()
@@ -237,7 +241,7 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
     content = bytes(view) if copy else view
     legacy = read_legacy(content)
     store = read_cframe(content) if legacy is None else legacy
-    return SChunk._of_handle(Handle(store, contiguous=True, deserialize=wanted))  # noqa: SLF001
+    return SChunk._of_handle(Handle(store, OpenOptions(deserialize=wanted), contiguous=True))  # noqa: SLF001
 
 
 def ndarray_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deserialize = "safe") -> NDArray:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
@@ -270,7 +274,12 @@ def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize =
 
 def _fitting(schunk: SChunk) -> SChunk | NDArray:
     """Return the array that a SChunk holds, or the SChunk."""
-    if not is_array(schunk._handle.opened()):  # noqa: SLF001  (it has just been made)
+    handle = schunk._handle  # noqa: SLF001  (it has just been made)
+    if not is_array(handle.opened()):
+        if not PLACEHOLDERS.isdisjoint(handle.opened().meta):
+            from superchunk._placeholders import check_holds_data  # noqa: PLC0415  (few frames are placeholders)
+
+            check_holds_data(handle)
         return schunk
     from superchunk.arrays.ndarray import NDArray  # noqa: PLC0415  (needs NumPy, which frames do not)
 

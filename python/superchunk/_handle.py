@@ -7,23 +7,20 @@ the garbage collector would break.
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 from superchunk.exceptions import ClosedError, ReadOnlyError
+from superchunk.storage.options import OpenOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk.params import DeserializeMode
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["Deserialize", "Handle", "of_one_state"]
+__all__ = ["Handle", "of_one_state"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-Deserialize: TypeAlias = "Literal['safe', 'full'] | DeserializeMode"
-"""Which extension values metadata may hold."""
 
 
 class _HasHandle(Protocol):
@@ -58,75 +55,33 @@ class Handle:
     ----------
     store
         Where the chunks are.
-    mode
-        ``"r"``, ``"a"`` or ``"w"``.
+    options
+        How it was opened; None: as a container in memory is.
     urlpath
-        The file, None in memory.
+        The file as the user named it, None in memory.
+    path
+        The same from the root, so that the working directory does not matter; None in memory.
     contiguous
         Whether the chunks stand in a frame.
-    mmap_mode, initial_mapping_size
-        As the user gave them.
-    locking
-        Whether it takes part in C-Blosc2's lock protocol.
-    verify
-        ``"read"``: chunks that are read whole are compared with their seals.
-    compact_above
-        Compact when closing, if more than this share of the bytes is dead.
-    deserialize
-        Which extension values metadata may hold.
-    offset
-        Where the frame starts in its file, in bytes.
-    snapshot, recover
-        As it was opened.
 
     """
 
-    __slots__ = (
-        "compact_above",
-        "contiguous",
-        "deserialize",
-        "initial_mapping_size",
-        "locking",
-        "mmap_mode",
-        "mode",
-        "offset",
-        "recover",
-        "snapshot",
-        "store",
-        "urlpath",
-        "verify",
-    )
+    __slots__ = ("contiguous", "options", "path", "store", "urlpath")
 
     def __init__(
         self,
         store: ChunkStore,
+        options: OpenOptions | None = None,
         *,
-        mode: str = "a",
         urlpath: str | None = None,
+        path: str | None = None,
         contiguous: bool = False,
-        mmap_mode: str | None = None,
-        initial_mapping_size: int | None = None,
-        deserialize: Deserialize = "safe",
-        locking: bool = False,
-        verify: str | None = None,
-        compact_above: float | None = None,
-        offset: int = 0,
-        snapshot: bool = False,
-        recover: bool = False,
     ) -> None:
         self.store: ChunkStore | None = store
-        self.mode = mode
+        self.options = options or OpenOptions()
         self.urlpath = urlpath
+        self.path = path
         self.contiguous = contiguous
-        self.mmap_mode = mmap_mode
-        self.initial_mapping_size = initial_mapping_size
-        self.deserialize = deserialize
-        self.locking = locking
-        self.verify = verify
-        self.compact_above = compact_above
-        self.offset = offset
-        self.snapshot = snapshot
-        self.recover = recover
 
     def opened(self) -> ChunkStore:
         """Return the store.
@@ -160,7 +115,7 @@ class Handle:
 
         """
         store = self.opened()
-        if self.mode == "r":
+        if self.options.mode == "r":
             msg = f"{self.urlpath}: opened in reading mode (mode 'r'), which allows no changes"
             raise ReadOnlyError(msg)
         store.refresh()
@@ -177,9 +132,10 @@ class Handle:
         """
         store = self.store
         if store is not None:
-            if self.compact_above is not None and store.writable:
+            most = self.options.compact_above
+            if most is not None and store.writable:
                 dead = store.dead_bytes
-                if dead > self.compact_above * (dead + store.cbytes):
+                if dead > most * (dead + store.cbytes):
                     store.compact()
             store.close()
             self.store = None

@@ -10,6 +10,7 @@ Source: docs/format/sparse.md, "Settled index" and "Snapshots".
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -70,7 +71,7 @@ def opened_index(folder: str) -> Iterator[IndexFile]:
     path = joined(folder, INDEX_NAME)
     if not os.path.lexists(path):
         if not _has_remains(folder):
-            raise FileNotFoundError(2, "no index file, and no chunk files", path)
+            raise StorageError(errno.ENOENT, "no index file, and no chunk files", path)
         yield IndexFile(_EMPTY, "there is no index file")
         return
     if os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114 - a str all the way
@@ -131,26 +132,31 @@ def settled_part(folder: str) -> PartReport | None:
 
     """
     path = joined(folder, SETTLED_NAME)
-    if not os.path.lexists(path):
-        return None
     name = "settled index"
-    try:
-        file = FileBytes.open(path, follow=False)
-    except StorageError as error:
-        return PartReport(name=name, status="in doubt", position=0, length=0, message=str(error))
-    try:
-        loaded = load_index(file)
-        if loaded.sealed is None:
-            check_fingerprint(loaded)
-        with closing(FileBytes(folder, open_folder(folder))) as opened:
-            whole_chunks(opened, loaded, besides=set())
-    except SuperchunkError as error:
-        message = f"cannot be gone back to: {error}"
-        return PartReport(name=name, status="in doubt", position=0, length=file.size(), message=message)
-    finally:
-        file.close()
-    return PartReport(name=name, status="sound", position=0, length=loaded.header.frame_len, message=_says(loaded))
+    for _ in range(_MOST_MOVES):
+        try:
+            file = FileBytes.open(path, follow=False)
+        except FileNotFoundError:
+            return None
+        except StorageError as error:
+            return PartReport(name=name, status="in doubt", position=0, length=0, message=str(error))
+        with closing(file):
+            try:
+                loaded = load_index(file)
+                if loaded.sealed is None:
+                    check_fingerprint(loaded)
+                with closing(FileBytes(folder, open_folder(folder))) as opened:
+                    whole_chunks(opened, loaded, besides=set())
+            except SuperchunkError as error:
+                if not leads_to(path, file.read_fd):
+                    continue  # a writer has settled another one, and removed what only this one named
+                message = f"cannot be gone back to: {error}"
+                return PartReport(name=name, status="in doubt", position=0, length=file.size(), message=message)
+        length = loaded.header.frame_len
+        return PartReport(name=name, status="sound", position=0, length=length, message=_says(loaded))
+    raise StorageError(f"{path}: replaced faster than it can be read")
 
 
 def _says(loaded: Loaded) -> str:
-    return f"whole, with {len(loaded.index)} chunks: the state that open(..., recover=True) and repair() can go back to"
+    going_back = "open(..., recover=True) and repair(..., recover=True) go back to"
+    return f"whole, with {len(loaded.index)} chunks: the state that {going_back}"

@@ -40,14 +40,15 @@ class ItemCalls(ChunkCalls):
 
     def __len__(self) -> int:
         """Return the number of items, ``nbytes // typesize``."""
-        return self._handle.fresh().nbytes // self._typesize
+        store = self._handle.fresh()
+        return store.told(lambda: store.nbytes) // self._typesize
 
     def _read(self, store: ChunkStore, start: int, stop: int, out: memoryview | None) -> bytes | None:
         """Return bytes ``start:stop`` of the content, or put them at the front of `out`."""
         if self._postfilter is not None:
             return self._filtered(store, start, stop, out)
         requests = plan_read(store, start, stop)
-        if self._handle.verify is not None:
+        if self._handle.options.verify is not None:
             check_requests(self._handle, chunks_of(store, start, stop)[0], requests)
         return read_shaped(store.meta, self._user, requests, out, nthreads=self._nthreads, itemsize=self._typesize)
 
@@ -65,7 +66,7 @@ class ItemCalls(ChunkCalls):
 
         """
         store = self._handle.store
-        if store is not None and self._postfilter is None and self._handle.verify is None:
+        if store is not None and self._postfilter is None and self._handle.options.verify is None:
             typesize = self._typesize
             if type(key) is slice:
                 start, stop, step = key.indices(store.nbytes // typesize)
@@ -152,8 +153,7 @@ class ItemCalls(ChunkCalls):
                 _refuse_step(key.step)
             self._overwrite(key.start, key.stop, value)
             return
-        number = _item_number(key, len(self))
-        self._overwrite(number, number + 1, value)
+        self._overwrite(key, None, value, single=True)
 
     def set_slice(self, value: AnyBuffer, start: int = 0, stop: int | None = None) -> None:
         """Overwrite items ``start:stop``; the same as ``s[start:stop] = value``.
@@ -166,29 +166,28 @@ class ItemCalls(ChunkCalls):
         """
         self._overwrite(start, stop, value)
 
-    def _overwrite(self, start: SupportsIndex | None, stop: SupportsIndex | None, value: AnyBuffer) -> None:
+    def _overwrite(
+        self, start: SupportsIndex | None, stop: SupportsIndex | None, value: AnyBuffer, *, single: bool = False
+    ) -> None:
+        """Overwrite items ``start:stop``, or the `single` item `start`."""
         store = self._handle.writing()
-        nitems = store.nbytes // self._typesize
-        first = 0 if start is None else operator.index(start)
-        last = nitems if stop is None else operator.index(stop)
-        first = max(first + nitems, 0) if first < 0 else first
-        last = last + nitems if last < 0 else last
-        if first > nitems:
-            msg = f"start: expected at most the {nitems} items there are, got {first}"
-            raise ValueError(msg)
-        if first >= last:
-            msg = f"stop: expected more than start, which is item {first}, got {last}"
-            raise ValueError(msg)
-        needed = (last - first) * self._typesize
         view = byte_view(value, "value")
-        if view.nbytes < needed:
-            msg = f"value: expected {needed} bytes for {last - first} items, got {view.nbytes}"
-            raise ValueError(msg)
-        stop_byte, chunksize = last * self._typesize, store.chunksize
-        if stop_byte > store.nbytes and chunksize:
-            added = -(-stop_byte // chunksize) - store.nchunks
-            check_change(store, added=added, nbytes=stop_byte % chunksize or chunksize)
-        overwrite(store, self._encoder, first * self._typesize, view[:needed])
+        with store.batch():
+            nitems = store.nbytes // self._typesize
+            if single:
+                first = _item_number(0 if start is None else start, nitems)
+                last = first + 1
+            else:
+                first, last = _item_range(start, stop, nitems)
+            needed = (last - first) * self._typesize
+            if view.nbytes < needed:
+                msg = f"value: expected {needed} bytes for {last - first} items, got {view.nbytes}"
+                raise ValueError(msg)
+            stop_byte, chunksize = last * self._typesize, store.chunksize
+            if stop_byte > store.nbytes and chunksize:
+                added = -(-stop_byte // chunksize) - store.nchunks
+                check_change(store, added=added, nbytes=stop_byte % chunksize or chunksize)
+            overwrite(store, self._encoder, first * self._typesize, view[:needed])
 
     def __iter__(self) -> Iterator[bytes]:
         """Iterate over the items, as bytes; a chunk is decompressed at a time."""
@@ -252,6 +251,21 @@ def _item_number(key: SupportsIndex, nitems: int) -> int:
         msg = f"item: expected {-nitems} to {nitems - 1}, got {key}"
         raise IndexError(msg)
     return number
+
+
+def _item_range(start: SupportsIndex | None, stop: SupportsIndex | None, nitems: int) -> tuple[int, int]:
+    """Return the numbers of the first item of a slice to be overwritten and of the one behind its last."""
+    first = 0 if start is None else operator.index(start)
+    last = nitems if stop is None else operator.index(stop)
+    first = max(first + nitems, 0) if first < 0 else first
+    last = last + nitems if last < 0 else last
+    if first > nitems:
+        msg = f"start: expected at most the {nitems} items there are, got {first}"
+        raise ValueError(msg)
+    if first >= last:
+        msg = f"stop: expected more than start, which is item {first}, got {last}"
+        raise ValueError(msg)
+    return first, last
 
 
 def _refuse_step(step: object) -> None:

@@ -6,6 +6,7 @@ business of its store.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,7 @@ from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from superchunk._report import VerifyReport
 
@@ -50,19 +52,41 @@ class LifeCalls(StagedCalls, Managed):
         """
         return reduced(self._handle, self._dparams, filtered=self._postfilter is not None)
 
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        """Return what Dask names results by: another one after each change, the same in every process otherwise.
+
+        For a file its path, its times and the hash of its metadata; in memory the hash of all chunks. What waits
+        is committed first. With a postfilter it is another one each time.
+
+        Raises
+        ------
+        ClosedError, StorageError
+            It is closed, or its file cannot be read.
+
+        """
+        from superchunk._tokens import token_of  # noqa: PLC0415  (few programs use Dask)
+
+        unlike_any = () if self._postfilter is None else (os.urandom(16).hex(),)
+        return ("superchunk.SChunk", *token_of(self._handle), *unlike_any)
+
     def flush(self) -> None:
         """Commit all changes, down to the disk.
 
         Raises
         ------
         StorageError
-            Writing failed.
+            Writing failed, or waiting for the disk did; the changes stay, and the next call
+            writes and waits again.
 
         """
         self._handle.opened().flush()
 
     def refresh(self) -> bool:
-        """Follow changes that others made, a snapshot too; return whether there were any."""
+        """Follow changes that others made, a snapshot too; return whether there were any.
+
+        Every access follows changes by itself, a snapshot's excepted. This compares all of header, index and trailer,
+        and so sees also what was written through a shared mapping without moving the file's times.
+        """
         return self._handle.opened().advance()
 
     @contextmanager
@@ -90,21 +114,21 @@ class LifeCalls(StagedCalls, Managed):
         with self._handle.opened().holding():
             yield self
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[object]:
         """Make all changes inside one commit, which is on the disk when the block ends.
 
         An exception drops them all, in the file and in this object. Other threads that
-        want to write wait until the end; handles of this process see the changes
-        before it, other processes afterwards.
+        want to write wait until the end. Who reads through this object sees the changes before that; other
+        handles, of this process and of others, see them afterwards.
 
         Raises
         ------
         ReadOnlyError
             The handle may only read.
         StorageError
-            A transaction is under way already, or the commit failed; then nothing
-            has changed.
+            A transaction is under way already, or the commit failed. Then nothing
+            has changed, unless it was the last wait for the disk that failed: then the
+            new state is in force (docs/durability.md).
 
         Examples
         --------
@@ -117,8 +141,7 @@ class LifeCalls(StagedCalls, Managed):
         (4, 1)
 
         """
-        with self._handle.writing().transaction():
-            yield
+        return self._handle.writing().transaction()
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Give the dead bytes of the file back to the disk.
@@ -151,8 +174,8 @@ class LifeCalls(StagedCalls, Managed):
     ) -> VerifyReport:
         """Check every part of what is on the disk; see `superchunk.verify`.
 
-        What waits for its commit is committed first. A SChunk in memory has no seals;
-        its chunks can be decoded.
+        What waits for its commit is committed first. In memory, and with mmap mode "c", the chunks are looked at
+        as this handle has them: those that a frame sealed are compared with their seals.
 
         Raises
         ------
@@ -160,11 +183,13 @@ class LifeCalls(StagedCalls, Managed):
             The file cannot be read, or not be written.
 
         """
-        from superchunk._verify import verify  # noqa: PLC0415  (seldom asked for, and much to load)
+        from superchunk._verify import verify, verify_held  # noqa: PLC0415  (seldom asked for, and much to load)
 
         store = self._handle.fresh()
         if not isinstance(store, FrameStore) or store.path is None:
-            return verify(self.to_cframe(), decode=decode, nthreads=nthreads, progress=progress)
+            return verify_held(
+                store, self._handle.urlpath or "<bytes>", decode=decode, nthreads=nthreads, progress=progress
+            )
         if store.writable:
             store.publish()
         return verify(store.path, offset=store.start, decode=decode, nthreads=nthreads, progress=progress)

@@ -8,36 +8,41 @@ mode         the path exists                  it does not
 ``"w"``      replaced, if it is a frame       made
 ===========  ===============================  =========================
 
+A path becomes absolute here, so that a handle does not depend on the working directory. Whether
+something may be replaced is said by `storage.target`.
+
 Nothing is mapped into memory: every mmap mode reads with positioned reads, which
 cannot fault when a file shrinks. ``"c"`` keeps its changes in memory. A new frame is
 written aside and takes its name with its first commit, so the old one stays whole
-until then. Only frames are ever removed.
+until then.
 """
 
 from __future__ import annotations
 
+import errno
+import operator
 import os
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, SupportsIndex
 
 from superchunk._handle import Handle
 from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
-from superchunk.params import MMAP_MODES, MODES, local_path
-from superchunk.storage.file import remove_file
-from superchunk.storage.folder import INDEX_NAME, belongs, is_folder, joined, remove_frame_folder
+from superchunk.params import MMAP_MODES, checked_mode, local_path
+from superchunk.storage.folder import is_folder
 from superchunk.storage.frames import FrameStore
-from superchunk.storage.names import find_name, settle_name
+from superchunk.storage.names import find_name
+from superchunk.storage.options import OpenOptions
 from superchunk.storage.sidecar import environment_locking
+from superchunk.storage.target import ReplaceRule, absolute_path, explained, missing, remove_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Unpack
 
-    from superchunk._handle import Deserialize
     from superchunk.params import Storage
     from superchunk.storage.base import ChunkStore, FrameSettings
-    from superchunk.storage.frames import OpenOptions
+    from superchunk.storage.options import Deserialize, OpenKeywords
 
 __all__ = [
     "check_deserialize",
@@ -53,8 +58,6 @@ __all__ = [
     "reset_handle",
 ]
 
-_MAGIC_AT: Final = 2
-_MAGIC: Final = b"b2frame\0"
 _ARRAY_LAYERS: Final = frozenset(("b2nd", "caterva"))
 
 
@@ -145,8 +148,12 @@ def _check_mmap(storage: Storage) -> None:
 
 
 def exists(path: str) -> bool:
-    """Return whether there is anything at `path`, also if a writer was killed while replacing it."""
-    return find_name(path) is not None
+    """Return whether there is anything at `path`, also if a writer was killed while replacing it.
+
+    A symbolic link that leads to nothing is nothing.
+    """
+    place = find_name(path)
+    return place is not None and os.path.exists(place)  # noqa: PTH110  (a str all the way)
 
 
 def is_array(store: ChunkStore) -> bool:
@@ -158,16 +165,9 @@ def is_array(store: ChunkStore) -> bool:
 def open_handle(
     urlpath: str | os.PathLike[str],
     mode: str,
-    *,
-    offset: int = 0,
-    mmap_mode: str | None = None,
-    initial_mapping_size: int | None = None,
-    deserialize: Deserialize = "safe",
-    verify: str | None = None,
-    compact_above: float | None = None,
-    **how: Unpack[OpenOptions],
+    **how: Unpack[OpenKeywords],
 ) -> Handle:
-    """Return a handle on a frame that exists.
+    """Return a handle on a frame that exists, open as `how`, fields of `OpenOptions`, says.
 
     Raises
     ------
@@ -185,49 +185,48 @@ def open_handle(
         It cannot be read, or not be opened for writing.
 
     """
-    path = local_path(urlpath)
-    if path is None:
+    given = local_path(urlpath)
+    if given is None:
         msg = "urlpath: expected a path, got None"
         raise TypeError(msg)
-    if mode not in MODES:
-        msg = f"mode: expected one of {MODES}, got {mode!r}"
-        raise ValueError(msg)
-    if offset < 0:
-        msg = f"offset: expected 0 or more bytes, got {offset}"
-        raise ArgumentError(msg)
+    path = absolute_path(given)
+    mode = checked_mode(mode)
+    offset, mmap_mode = _checked_offset(how.get("offset", 0)), how.get("mmap_mode")
     if (mmap_mode is not None or offset) and _is_folder(path):
         _refuse_folder(path, mmap_mode, offset)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
     if effective != "r" and (how.get("snapshot") or how.get("recover")):
         msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
         raise ArgumentError(msg)
-    if mmap_mode == "c":
-        how["snapshot"] = True  # what is kept in memory goes with the state that was found
-    try:
-        store = _open_frame(path, offset, writable=effective != "r" and mmap_mode != "c", **how)
-    except FileNotFoundError:
-        _place(path)  # says so better
-        raise
+    options = _options_of(effective, how)
+    store = _open_frame(path, options, writable=effective != "r" and mmap_mode != "c")
     contiguous = not (isinstance(store, FrameStore) and store.sparse)
     if mmap_mode == "c":
         from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (few handles keep changes in memory)
 
         store = MemoryStore.over(store)
-    return Handle(
-        store,
-        mode=effective,
-        urlpath=path,
-        contiguous=contiguous,
-        mmap_mode=mmap_mode,
-        initial_mapping_size=initial_mapping_size,
-        deserialize=deserialize,
-        locking=how.get("locking", False),
-        verify=verify,
-        compact_above=compact_above,
-        offset=offset,
-        snapshot=bool(how.get("snapshot")),
-        recover=bool(how.get("recover")),
-    )
+    return Handle(store, options, urlpath=given, path=path, contiguous=contiguous)
+
+
+def _checked_offset(offset: object) -> int:
+    """Return where a frame starts in its file."""
+    if not isinstance(offset, SupportsIndex):
+        msg = f"offset: expected a number of bytes, got {offset!r}"
+        raise TypeError(msg)
+    number = operator.index(offset)
+    if number < 0:
+        msg = f"offset: expected 0 or more bytes, got {offset}"
+        raise ArgumentError(msg)
+    return number
+
+
+def _options_of(mode: str, how: OpenKeywords) -> OpenOptions:
+    """Return how a frame is open, with what the mmap mode and the environment ask for."""
+    if how.get("mmap_mode") == "c":
+        how["snapshot"] = True  # what is kept in memory goes with the state that was found
+    if not (how.get("snapshot") or how.get("recover")):
+        how["locking"] = how.get("locking", False) or environment_locking()
+    return OpenOptions(mode=mode, **how)
 
 
 def _refuse_folder(path: str, mmap_mode: str | None, offset: int) -> NoReturn:
@@ -266,20 +265,31 @@ def _place(path: str) -> str:
     if place is not None and not os.path.lexists(place):
         place = find_name(path)  # it has got its name back, or lost it for good
     if place is None or not os.path.exists(place):  # noqa: PTH110  (a str all the way)
-        msg = f"{path}: no such file"
-        raise FileNotFoundError(msg)
+        raise missing(path)
     return place
 
 
-def _open_frame(path: str, offset: int, *, writable: bool, **how: Unpack[OpenOptions]) -> ChunkStore:
-    """Open a frame of today, or one of an old writer."""
-    how["locking"] = how.get("locking", False) or environment_locking()
+def _open_frame(path: str, options: OpenOptions, *, writable: bool) -> ChunkStore:
+    """Open a frame; errors say what is there instead."""
     try:
-        return FrameStore.open(path, offset=offset, writable=writable, **how)
+        return _open_new_or_old(path, options, writable=writable)
+    except FileNotFoundError as error:
+        if isinstance(error, StorageError):
+            raise
+        _place(path)  # says so better
+        raise missing(path) from error
+    except FormatError as error:
+        raise explained(error, path)  # noqa: B904 - the same one
+
+
+def _open_new_or_old(path: str, options: OpenOptions, *, writable: bool) -> ChunkStore:
+    """Open a frame of today, or one of an old writer."""
+    try:
+        return FrameStore.open(path, writable=writable, options=options)
     except FormatError:
         from superchunk.storage.legacy import open_legacy  # noqa: PLC0415  (few files are that old)
 
-        legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
+        legacy = open_legacy(path, offset=options.offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
         if legacy is None:
             raise
     if writable:
@@ -299,29 +309,36 @@ def create_handle(
     meta: Mapping[str, bytes],
     *,
     publish: bool,
-    there: bool | None = None,
+    deserialize: Deserialize = "safe",
 ) -> Handle:
     """Return a handle on a new container; without `publish` its file has no name yet.
 
-    Whether something is `there`, at the path, is not looked for again by who knows it.
-
     Raises
     ------
-    ValueError
+    ArgumentError
         There is something at the path that is not a frame.
     StorageError
-        The file cannot be made.
+        There is a frame at the path and the mode is not "w", or the file cannot be made.
 
     """
-    path = local_path(storage.urlpath)
+    given = local_path(storage.urlpath)
+    path = None if given is None else absolute_path(given)
+    options = OpenOptions(
+        mode=mode_of(storage),
+        mmap_mode=storage.mmap_mode,
+        initial_mapping_size=storage.initial_mapping_size,
+        locking=path is not None and (storage.locking or environment_locking()),
+        sync=storage.sync,
+        seal=storage.seal,
+        compact_above=storage.compact_above,
+        deserialize=deserialize,
+    )
     store: ChunkStore
     if path is None:
         from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (files need none)
 
         store = MemoryStore(settings, chunksize, meta)
     else:
-        if exists(path) if there is None else there:
-            _make_way(path)
         store = FrameStore.create(
             path,
             settings,
@@ -329,38 +346,28 @@ def create_handle(
             meta,
             publish=publish,
             contiguous=bool(storage.contiguous),
-            sync=storage.sync,
-            seal=storage.seal,
-            locking=storage.locking or environment_locking(),
+            options=options,
+            rule=ReplaceRule(path=path, frames=mode_of(storage) == "w"),
         )
-    return Handle(
-        store,
-        mode=MMAP_MODES[storage.mmap_mode] if storage.mmap_mode else storage.mode,
-        urlpath=path,
-        contiguous=bool(storage.contiguous),
-        mmap_mode=storage.mmap_mode,
-        initial_mapping_size=storage.initial_mapping_size,
-        locking=storage.locking,
-        compact_above=storage.compact_above,
-    )
+    return Handle(store, options, urlpath=given, path=path, contiguous=bool(storage.contiguous))
 
 
 @contextmanager
 def publishing(handle: Handle) -> Iterator[None]:
-    """Give a new file its name once its first content is in it; on an error drop it."""
+    """Give a new file its name once its first content is in it; on an error, of that too, drop it."""
     store = handle.opened()
     try:
         yield
+        if isinstance(store, FrameStore):
+            store.publish()
     except BaseException:
         handle.store = None
         if isinstance(store, FrameStore):
             store.discard()
         raise
-    if isinstance(store, FrameStore):
-        store.publish()
 
 
-def reset_handle(handle: Handle, offset: int) -> None:
+def reset_handle(handle: Handle) -> None:
     """Empty a container, which keeps its chunk size, parameters and fixed metalayers.
 
     Raises
@@ -369,41 +376,25 @@ def reset_handle(handle: Handle, offset: int) -> None:
         The frame does not begin at byte 0 of its file.
 
     """
+    offset = handle.options.offset
     if offset:
         msg = f"mode 'w': cannot empty a frame inside a larger file, at offset {offset}"
         raise ArgumentError(msg)
     store = handle.opened()
-    path = handle.urlpath
+    path = handle.path
     if path is None:
         return
     settings, chunksize, meta = store.settings, store.snapshot().chunksize, dict(store.meta)
     store.close()
     handle.store = FrameStore.create(
-        path, settings, chunksize, meta, contiguous=handle.contiguous, locking=handle.locking
+        path, settings, chunksize, meta, contiguous=handle.contiguous, options=handle.options
     )
-
-
-def _make_way(path: str) -> None:
-    """Check that what is at `path` may be replaced; it stays until then."""
-    info = os.stat(find_name(path, mend=True) or path)  # noqa: PTH116  (a str all the way)
-    if stat.S_ISDIR(info.st_mode):
-        _check_sparse(path)
-    elif info.st_size and not _is_frame(path):
-        msg = f"{path}: not a frame, so it is not replaced; remove it yourself or choose another path"
-        raise ArgumentError(msg)
-
-
-def _is_frame(path: str) -> bool:
-    """Return whether the file at `path` begins as a frame does."""
-    with open(path, "rb") as file:  # noqa: PTH123  (a str all the way)
-        head = file.read(_MAGIC_AT + len(_MAGIC))
-    return head[_MAGIC_AT:] == _MAGIC
 
 
 def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
     """Remove a frame file, or the directory of a sparse frame, with its lock file.
 
-    None, and a path where there is nothing, do nothing.
+    None, and a path where there is nothing, do nothing. A symbolic link is not removed.
 
     Parameters
     ----------
@@ -415,40 +406,19 @@ def remove_urlpath(path: str | os.PathLike[str] | None) -> None:
     ArgumentError
         It is not a frame, or a directory that holds anything besides; nothing was
         removed.
-    OSError
+    StorageError
         The system refused.
 
     """
-    target = local_path(path)
-    if target is None or find_name(target, mend=True) is None:
-        return
-    if os.path.isdir(target) and not os.path.islink(target):  # noqa: PTH112, PTH114
-        _check_sparse(target)
-        settle_name(target)
-        remove_frame_folder(target)
-        return
-    if not os.path.isfile(target) or not _is_frame(target):  # noqa: PTH113
-        msg = f"{target}: not a frame, so it is not removed"
-        raise ArgumentError(msg)
-    settle_name(target)
-    remove_file(target)
-    remove_file(f"{target}.b2lock")
-
-
-def _check_sparse(directory: str) -> None:
-    """Check that a directory holds a sparse frame and nothing else."""
-    names = sorted(os.listdir(directory))  # noqa: PTH208
-    foreign = [name for name in names if not belongs(name)]
-    if foreign or INDEX_NAME not in names or not _is_frame(joined(directory, INDEX_NAME)):
-        why = f"it holds {foreign[0]!r}" if foreign else f"it has no {INDEX_NAME}"
-        msg = f"{directory}: not the directory of a sparse frame ({why}), so it is not removed"
-        raise ArgumentError(msg)
+    given = local_path(path)
+    if given is not None:
+        remove_frame(absolute_path(given))
 
 
 def existing_data_error(path: str) -> StorageError:
     """Return the error for data that would have to go into a container that has some."""
-    msg = (
-        f"{path}: exists and holds data, so the data given is neither appended nor written over it; "
+    why = (
+        "exists and holds data, so the data given is neither appended nor written over it; "
         "use mode='w' to replace it, or open() and append_data() or s[a:b] = data to add"
     )
-    return StorageError(msg)
+    return StorageError(errno.EEXIST, why, path)

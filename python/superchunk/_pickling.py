@@ -7,7 +7,6 @@ refused, for its bytes belong into a frame (`to_cframe`).
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from superchunk.storage.frames import FrameStore
@@ -45,26 +44,26 @@ def reduced(handle: Handle, dparams: DParams, *, filtered: bool = False, array: 
         The handle is closed.
 
     """
-    store = handle.opened()
-    if handle.urlpath is None:
+    store, options = handle.opened(), handle.options
+    if handle.path is None:
         raise TypeError("a container in memory cannot be pickled; use to_cframe() and from_cframe()")
-    if handle.mmap_mode == "c":
+    if options.mmap_mode == "c":
         raise TypeError("mmap_mode 'c': its changes are in this process only, so it cannot be pickled")
     if filtered:
         raise TypeError("a SChunk with a postfilter cannot be pickled: another process would read other data")
     if isinstance(store, FrameStore) and store.writable:
         store.publish()
-    options: dict[str, Any] = {
-        "offset": handle.offset,
-        "mmap_mode": None if handle.mmap_mode is None else "r",
-        "locking": handle.locking,
-        "snapshot": handle.snapshot,
-        "recover": handle.recover,
-        "verify": handle.verify,
-        "deserialize": handle.deserialize,
+    how: dict[str, Any] = {
+        "offset": options.offset,
+        "mmap_mode": None if options.mmap_mode is None else "r",
+        "locking": options.locking,
+        "snapshot": options.snapshot,
+        "recover": options.recover,
+        "verify": options.verify,
+        "deserialize": options.deserialize,
         "dparams": dparams,
     }
-    return reopened, (os.path.abspath(handle.urlpath), options, array)  # noqa: PTH100  (a str all the way)
+    return reopened, (handle.path, how, array)
 
 
 def reopened(path: str, options: dict[str, Any], array: bool) -> Any:  # noqa: ANN401, FBT001  (a pickle's arguments)

@@ -1,28 +1,36 @@
-"""The chunks of a frame that is put together again: a list that takes some 25 bytes for each ordinary one.
+"""The chunks of a frame that is put together again: a list that takes some 30 bytes for each.
 
-An ordinary chunk is whole and in the damaged file, or in a file of its own in the directory; or it has no bytes, and
-is whole. Others, which are few, are kept as they are.
+An ordinary chunk is in the damaged file, or in a file of its own in the directory; or it has no bytes. Sources of
+any other kind, which are few, are kept as they are.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import MutableSequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import numpy as np
 
 from superchunk.storage.folder import chunk_name, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
 
     from superchunk._engine import Source
 
-__all__ = ["ChunkClass", "Piece", "Pieces"]
+__all__ = ["LOST", "ChunkClass", "Piece", "Pieces"]
 
 ChunkClass = Literal["whole", "doubtful", "lost"]
 """What became of a chunk."""
 
-_OTHER, _RANGE, _FILE, _SPECIAL = 0, 1, 2, 16
+_GRADES: Final[tuple[ChunkClass, ...]] = ("whole", "doubtful", "lost")
+LOST: Final = _GRADES.index("lost")
+"""How `Pieces.grades` has a lost chunk."""
+
+_NOTHING, _RANGE, _FILE, _OTHER = range(4)
+_MOST_REASONS: Final = 4096
 
 
 class Piece(NamedTuple):
@@ -38,93 +46,155 @@ class Piece(NamedTuple):
     """What became of it."""
     position: int
     """Where it stands, or should."""
-    reason: str
+    reason: str = ""
     """Why it is doubtful or lost; empty for a whole one."""
-    file: str
+    file: str = ""
     """The name of its file, in a sparse frame."""
+    vlblocks: bool = False
+    """Whether it has blocks of variable length."""
+
+    def lost(self, reason: str) -> Piece:
+        """Return the same without bytes."""
+        return Piece(None, 0, -1, "lost", self.position, reason, self.file)
 
 
-class Pieces(MutableSequence[Piece]):
+class Pieces:
     """Pieces, in the order of the result; none can be put between others or removed."""
 
-    def __init__(self) -> None:
-        self._kinds = bytearray()
+    def __init__(self, pieces: Iterable[Piece] = ()) -> None:
+        """Take the first ones."""
+        self._kinds, self._specials, self._grades, self._vlblocks = bytearray(), bytearray(), bytearray(), bytearray()
         self._positions, self._limits, self._nbytes = array("q"), array("q"), array("q")
-        self._others: dict[int, Piece] = {}
+        self._reasons = array("H")
+        self._texts: list[str] = [""]
+        self._numbers: dict[str, int] = {"": 0}
+        self._others: dict[int, tuple[Source, str]] = {}
+        self._named = bytearray()
         self._fd, self._shift = -1, 0
         """The file, and what a place in it is more than a position in the frame."""
         self._folder = ""
+        for piece in pieces:
+            self.append(piece)
 
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self._kinds)
 
-    @overload
-    def __getitem__(self, at: int) -> Piece: ...
-    @overload
-    def __getitem__(self, at: slice) -> MutableSequence[Piece]: ...
-    def __getitem__(self, at: int | slice) -> Piece | MutableSequence[Piece]:
-        """Return the piece at place `at`."""
-        if isinstance(at, slice):
-            return [self[number] for number in range(*at.indices(len(self)))]
-        at = range(len(self))[at]
-        kind, position, limit = self._kinds[at], self._positions[at], self._limits[at]
-        if kind == _OTHER:
-            return self._others[at]
+    def __iter__(self) -> Iterator[Piece]:
+        """Yield them all."""
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, at: int) -> Piece:
+        """Return the piece at place `at`, 0 or more."""
+        kind, position = self._kinds[at], self._positions[at]
+        name = chunk_name(position) if self._named[at] else ""
         source: Source | None = None
-        name = ""
         if kind == _RANGE:
-            source = (self._fd, position + self._shift, limit)
+            source = (self._fd, position + self._shift, self._limits[at])
         elif kind == _FILE:
-            name = chunk_name(position)
-            source = (joined(self._folder, name), 0, limit)
-        return Piece(source, max(kind - _SPECIAL, 0), self._nbytes[at], "whole", position, "", name)
+            source = (joined(self._folder, name), 0, self._limits[at])
+        elif kind == _OTHER:
+            source, name = self._others[at]
+        return Piece(
+            source,
+            self._specials[at],
+            self._nbytes[at],
+            _GRADES[self._grades[at]],
+            position,
+            self._texts[self._reasons[at]],
+            name,
+            bool(self._vlblocks[at]),
+        )
 
-    @overload
-    def __setitem__(self, at: int, value: Piece) -> None: ...
-    @overload
-    def __setitem__(self, at: slice, value: Iterable[Piece]) -> None: ...
-    def __setitem__(self, at: int | slice, value: Piece | Iterable[Piece]) -> None:
+    def __setitem__(self, at: int, piece: Piece) -> None:
         """Put a piece in the place of another one."""
-        if isinstance(at, slice) or not isinstance(value, Piece):
-            raise TypeError("one piece at a time")
-        at = range(len(self))[at]
-        self._kinds[at] = _OTHER
-        self._others[at] = value
+        self._others.pop(at, None)
+        kind, named = self._kind(piece)
+        if kind == _OTHER and piece.source is not None:
+            self._others[at] = piece.source, piece.file
+        self._kinds[at], self._named[at] = kind, named
+        self._specials[at], self._vlblocks[at] = piece.special, piece.vlblocks
+        self._grades[at] = _GRADES.index(piece.grade)
+        self._positions[at], self._nbytes[at] = piece.position, piece.nbytes
+        self._limits[at] = piece.source[2] if isinstance(piece.source, tuple) else 0
+        self._reasons[at] = self._number(piece.reason)
 
-    def __delitem__(self, at: int | slice) -> None:
-        """Refuse."""
-        raise TypeError("pieces stay")
+    def append(self, piece: Piece) -> None:
+        """Add a piece at the end."""
+        self.extend(piece._replace(source=None), 1)
+        self[len(self) - 1] = piece
 
-    def insert(self, index: int, value: Piece) -> None:
-        """Add a piece at the end; no other place is possible."""
-        if index != len(self):
-            raise TypeError("only at the end")
-        kind = self._kind(value)
-        limit = value.source[2] if isinstance(value.source, tuple) else 0
-        if kind == _OTHER:
-            self._others[len(self)] = value
-        self._kinds.append(kind)
-        self._positions.append(value.position)
-        self._limits.append(limit)
-        self._nbytes.append(value.nbytes)
+    def extend(self, piece: Piece, count: int) -> None:
+        """Add a piece without bytes at the end, `count` times."""
+        for column, value in (
+            (self._kinds, _NOTHING),
+            (self._specials, piece.special),
+            (self._grades, _GRADES.index(piece.grade)),
+            (self._vlblocks, piece.vlblocks),
+            (self._named, bool(piece.file)),
+        ):
+            column.extend(bytes((value,)) * count)
+        self._positions.extend(array("q", (piece.position,)) * count)
+        self._limits.extend(array("q", (0,)) * count)
+        self._nbytes.extend(array("q", (piece.nbytes,)) * count)
+        self._reasons.extend(array("H", (self._number(piece.reason),)) * count)
 
-    def _kind(self, piece: Piece) -> int:
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Yield where chunks without bytes begin that are the same, and how many those are; others one by one."""
+        kinds, sizes = np.frombuffer(self._kinds, dtype=np.uint8), self.sizes
+        specials = self.specials
+        alone = (kinds[1:] != _NOTHING) | (kinds[:-1] != _NOTHING)
+        alone |= (sizes[1:] != sizes[:-1]) | (specials[1:] != specials[:-1])
+        starts = [0, *(np.flatnonzero(alone) + 1).tolist()] if len(self) else []
+        del kinds, sizes, specials
+        yield from zip(starts, np.diff([*starts, len(self)]).tolist(), strict=True)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Uncompressed bytes of each, -1 where that is not known; may be changed, must not be kept."""
+        return np.frombuffer(self._nbytes, dtype=np.int64)
+
+    @property
+    def grades(self) -> NDArray[np.uint8]:
+        """What became of each, as a number; `LOST` is one. Must not be kept."""
+        return np.frombuffer(self._grades, dtype=np.uint8)
+
+    @property
+    def stored(self) -> NDArray[np.bool_]:
+        """Whether each has bytes."""
+        return np.not_equal(np.frombuffer(self._kinds, dtype=np.uint8), _NOTHING)
+
+    @property
+    def specials(self) -> NDArray[np.uint8]:
+        """The special value of each, 0 for others. Must not be kept."""
+        return np.frombuffer(self._specials, dtype=np.uint8)
+
+    @property
+    def vlblocks(self) -> NDArray[np.bool_]:
+        """Whether each has blocks of variable length."""
+        return np.frombuffer(self._vlblocks, dtype=np.bool_)
+
+    def _number(self, reason: str) -> int:
+        """Return the number of a reason; after some thousand different ones, that of all others."""
+        if reason not in self._numbers and len(self._texts) >= _MOST_REASONS:
+            reason = "one of more reasons than are told apart"
+        if reason not in self._numbers:
+            self._numbers[reason] = len(self._texts)
+            self._texts.append(reason)
+        return self._numbers[reason]
+
+    def _kind(self, piece: Piece) -> tuple[int, bool]:
+        """Return how the source is kept, and whether the file has the chunk's name."""
         source = piece.source
-        if piece.grade != "whole" or piece.reason:
-            return _OTHER
+        named = bool(piece.file) and 0 <= piece.position < 2**32 and piece.file == chunk_name(piece.position)
         if source is None:
-            return _OTHER if piece.file else _SPECIAL + piece.special
-        if not isinstance(source, tuple) or piece.special:
-            return _OTHER
+            return _NOTHING, named
+        if not isinstance(source, tuple) or isinstance(source[0], tuple):
+            return _OTHER, named
         file, at, _ = source
         if isinstance(file, int):
             if self._fd < 0:
                 self._fd, self._shift = file, at - piece.position
-            ours = (file, at - piece.position, piece.file) == (self._fd, self._shift, "")
-            return _RANGE if ours else _OTHER
-        if isinstance(file, tuple):
-            return _OTHER
+            return _RANGE if (file, at - piece.position, named) == (self._fd, self._shift, False) else _OTHER, named
         self._folder = self._folder or file.removesuffix(piece.file).rstrip("/")
-        ours = piece.file == chunk_name(piece.position) and (joined(self._folder, piece.file), 0) == (file, at)
-        return _FILE if ours else _OTHER
+        return _FILE if named and (joined(self._folder, piece.file), 0) == (file, at) else _OTHER, named

@@ -12,35 +12,39 @@ Source: docs/format/integrity.md, "Recovery".
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import numpy as np
+
 from superchunk import _engine
+from superchunk._anatomy import begins_like_a_frame
 from superchunk._chunk_reads import chunk_bytes
-from superchunk._index_file import bytes_of_file
+from superchunk._index_file import bytes_of_file, chunk_files
+from superchunk._pieces import LOST
 from superchunk._repair_array import settle_array
 from superchunk._repair_folder import plan_folder
-from superchunk._repair_plan import make_plan
+from superchunk._repair_plan import make_plan, plan_recovery
 from superchunk._report import place_of
-from superchunk._verify import verify
-from superchunk.exceptions import ArgumentError, StorageError
+from superchunk._verify import verify, verify_as_earned
+from superchunk.exceptions import ArgumentError
 from superchunk.params import local_path
 from superchunk.storage.changes import repeated_chunk
-from superchunk.storage.file import FileBytes
-from superchunk.storage.folder import is_folder
+from superchunk.storage.file import FileBytes, storage_error
+from superchunk.storage.folder import INDEX_NAME, is_folder, joined
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.names import find_name
+from superchunk.storage.target import ReplaceRule, absolute_path, check_target, identify, missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from superchunk._pieces import ChunkClass, Piece
     from superchunk._repair_plan import Plan
+    from superchunk._report import VerifyReport
 
 __all__ = ["RepairReport", "RepairedChunk", "repair"]
 
@@ -50,8 +54,11 @@ _BATCH: Final = 8 * 2**20
 _BATCH_NCHUNKS: Final = 2048
 _MOST_LISTED: Final = 1000
 _MOST_VLMETA: Final = 16
+_MOST_PLAIN: Final = 64 * 2**20
+"""Bytes of zeros that are laid out for a lost chunk of variable-length blocks, beyond those of the file."""
 _SHOWN: Final = 20
 _LETTERS: Final = {"whole": "w", "doubtful": "d", "lost": "l"}
+_LETTERS_OF: Final = b"wdl".ljust(256, b"?")
 _CLASSES: Final[dict[str, ChunkClass]] = {"w": "whole", "d": "doubtful", "l": "lost"}
 
 
@@ -140,6 +147,7 @@ def repair(
     offset: int = 0,
     contiguous: bool | None = None,
     in_place: bool = False,
+    recover: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> RepairReport:
     """Write a frame that can be read from what is left of a damaged one.
@@ -163,6 +171,9 @@ def repair(
     in_place
         Let the new frame, once it is complete, take the damaged one's name. What was damaged is
         gone then.
+    recover
+        Go back to the state that ``open(..., recover=True)`` reads: the newest commit that is whole, chunks
+        included. Otherwise the result is the present state, with what is damaged of it missing.
     progress
         Called with the number of chunks written and that of all.
 
@@ -176,38 +187,53 @@ def repair(
     FileNotFoundError
         There is nothing at that path.
     FormatError
-        Nothing of a frame was found there.
+        Nothing of a frame was found there; with `recover`, no commit that is whole.
     ArgumentError
-        `output` and `in_place` are both given, or `offset` in place or for a directory.
+        `output` and `in_place` are both given, or `offset` in place or for a directory; what is to be replaced is no
+        frame, or holds something else.
     LockedError
         Another process is writing the frame that is to be replaced.
     StorageError
         `output` exists, or the system refuses; then nothing has changed.
 
     """
-    path = local_path(urlpath) or ""
-    there = find_name(path, mend=in_place) or path
+    path = local_path(urlpath)
+    if path is None:
+        raise TypeError("urlpath: expected a path, got None")
+    final = absolute_path(path)
+    there = find_name(final, mend=in_place)
+    if there is None:
+        raise missing(final)
     folder = there if is_folder(there) else None
     if in_place and (output is not None or offset):
         raise ArgumentError(f"{path}: in_place goes without output and offset")
     if offset < 0 or (offset and folder is not None):
         raise ArgumentError(f"{path}: offset: expected 0, or more within a file, got {offset}")
     contiguous = folder is None if contiguous is None else contiguous
-    target = path if in_place else os.fspath(output) if output is not None else _beside(path)
-    if not in_place and os.path.lexists(target):
-        raise StorageError(errno.EEXIST, "exists already, and is not replaced", target)
-    if not _damaged(path, offset):
+    target = final if in_place else (local_path(output) or _beside(final))
+    rule = _rule(target, there if in_place else None)
+    check_target(absolute_path(target), rule)
+    report = _checked(final, offset)
+    if report.status != "damaged":
         return RepairReport(path=path, output=None, status="nothing to do", notes=("the frame is not damaged",))
     if folder is not None:
-        plan = plan_folder(folder, progress)
+        if in_place and identify(joined(folder, INDEX_NAME)).name == "frame" and not chunk_files(folder):
+            raise ArgumentError(f"{path}: its {INDEX_NAME} is a frame of one file, so the directory is not replaced")
+        plan = plan_folder(folder, progress, recover=recover)
         settle_array(plan)
-        _write(plan, target, progress, contiguous=contiguous)
+        _write(plan, target, progress, contiguous=contiguous, rule=rule)
         return _report(plan, path, target)
     file = FileBytes.open(there)
     try:
-        plan = make_plan(bytes_of_file(file, offset), None, progress)
+        if in_place and not begins_like_a_frame(bytes_of_file(file, 0)):
+            raise ArgumentError(
+                f"{path}: does not begin like a frame, so it is not replaced; without in_place, what is found in it "
+                "goes into another file"
+            )
+        place = bytes_of_file(file, offset)
+        plan = plan_recovery(place, file, offset, progress) if recover else make_plan(place, None, progress)
         settle_array(plan)
-        _write(plan, target, progress, contiguous=contiguous)
+        _write(plan, target, progress, contiguous=contiguous, rule=rule)
     finally:
         file.close()
     return _report(plan, path, target)
@@ -215,30 +241,57 @@ def repair(
 
 def _beside(path: str) -> str:
     """Return the default name of the result."""
-    given = Path(os.path.abspath(path))  # noqa: PTH100 - no links resolved
+    given = Path(path)
+    if not given.name:
+        raise ArgumentError(f"{path}: the root directory, which is no frame")
     return str(given.with_name(f"{given.stem}.repaired{given.suffix}"))
 
 
-def _damaged(path: str, offset: int) -> bool:
-    """Return whether there is anything to repair; without seals, chunks have to be decoded."""
+def _rule(target: str, there: str | None) -> ReplaceRule:
+    """Return the rule that lets the result replace the damaged frame `there`; None: nothing."""
+    if there is None:
+        return ReplaceRule(path=target)
+    try:
+        status = os.stat(there)  # noqa: PTH116 - a str all the way
+    except OSError as error:
+        raise storage_error(error, target) from error
+    return ReplaceRule(path=target, identity=(status.st_dev, status.st_ino))
+
+
+def _checked(path: str, offset: int) -> VerifyReport:
+    """Return what `verify` says; without seals, chunks have to be decoded."""
     report = verify(path, offset=offset)
-    if report.status == "not sealed":
-        report = verify(path, offset=offset, decode=True)
-    return report.status == "damaged"
+    return verify_as_earned(path, offset) if report.status == "not sealed" else report
 
 
-def _write(plan: Plan, target: str, progress: Callable[[int, int], object] | None, *, contiguous: bool) -> None:
+def _write(
+    plan: Plan,
+    target: str,
+    progress: Callable[[int, int], object] | None,
+    *,
+    contiguous: bool,
+    rule: ReplaceRule,
+) -> None:
     """Write the frame that is planned; nothing has the name until all is written."""
     chunksize = plan.chunksize
-    if chunksize > 0 and any(piece.nbytes != chunksize for piece in islice(plan.pieces, max(len(plan.pieces) - 1, 0))):
+    if plan.vlblocks and chunksize > _MOST_PLAIN + plan.size and (plan.pieces.grades == LOST).any():
         chunksize = 0
-    store = FrameStore.create(target, plan.settings, chunksize, plan.meta, publish=False, contiguous=contiguous)
+    store = FrameStore.create(
+        target,
+        plan.settings,
+        chunksize,
+        plan.meta,
+        vlblocks=plan.vlblocks,
+        publish=False,
+        contiguous=contiguous,
+        rule=rule,
+    )
     try:
         with store.batch():
             if plan.fill is not None:
                 store.fill_special(*plan.fill, None)
             for done, chunks in _batches(plan, variable=chunksize <= 0):
-                store.insert(store.nchunks, chunks)
+                store.append(chunks)
                 if progress is not None:
                     progress(done, len(plan.pieces))
             for name, content in list(plan.vlmeta.items())[:_MOST_VLMETA]:
@@ -253,21 +306,26 @@ def _write(plan: Plan, target: str, progress: Callable[[int, int], object] | Non
 def _batches(plan: Plan, *, variable: bool) -> Iterator[tuple[int, list[bytes]]]:
     """Yield the chunks, some MiB at a time."""
     held: list[bytes] = []
-    size = 0
-    for number, piece in enumerate(plan.pieces, 1):
-        chunk = _chunk_of(plan, piece, variable=variable)
-        held.append(chunk)
-        size += len(chunk)
-        if size >= _BATCH or len(held) >= _BATCH_NCHUNKS or number == len(plan.pieces):
-            yield number, held
-            held, size = [], 0
+    size = done = 0
+    for start, count in plan.pieces.runs():
+        piece = plan.pieces[start]
+        chunk = chunk_bytes(piece.source) if piece.source is not None else _chunk_of(plan, piece, variable=variable)
+        left = count
+        while left:
+            taken = min(left, _BATCH_NCHUNKS - len(held))
+            held += [chunk] * taken
+            left, done, size = left - taken, done + taken, size + len(chunk) * taken
+            if size >= _BATCH or len(held) >= _BATCH_NCHUNKS or done == len(plan.pieces):
+                yield done, held
+                held, size = [], 0
 
 
 def _chunk_of(plan: Plan, piece: Piece, *, variable: bool) -> bytes:
-    """Return the bytes of a chunk of the result."""
-    if piece.source is not None:
-        return chunk_bytes(piece.source)
+    """Return the bytes of a chunk of the result that has none in the damaged frame."""
     typesize = plan.settings.typesize
+    if plan.vlblocks:
+        nbytes = typesize if piece.nbytes > _MOST_PLAIN + plan.size else piece.nbytes
+        return _engine.compress_vlblocks([bytes(nbytes)], _engine.EncodeParams(typesize=1))
     kind = piece.special or (_ZERO if variable else _UNINIT)
     if variable:
         return repeated_chunk(kind, piece.nbytes, typesize)
@@ -276,16 +334,16 @@ def _chunk_of(plan: Plan, piece: Piece, *, variable: bool) -> bytes:
     return _engine.special_chunk(kind, piece.nbytes, typesize)
 
 
+def _listed(number: int, piece: Piece) -> RepairedChunk:
+    return RepairedChunk(
+        nchunk=number, status=piece.grade, position=piece.position, reason=piece.reason, file=piece.file
+    )
+
+
 def _report(plan: Plan, path: str, target: str) -> RepairReport:
-    classes = "".join(_LETTERS[piece.grade] for piece in plan.pieces)
-    listed: list[RepairedChunk] = []
-    for number, piece in enumerate(plan.pieces):
-        if piece.grade != "whole" and len(listed) < _MOST_LISTED:
-            listed.append(
-                RepairedChunk(
-                    nchunk=number, status=piece.grade, position=piece.position, reason=piece.reason, file=piece.file
-                )
-            )
+    grades = plan.pieces.grades
+    classes = grades.tobytes().translate(_LETTERS_OF).decode()
+    listed = [_listed(number, plan.pieces[number]) for number in np.flatnonzero(grades)[:_MOST_LISTED].tolist()]
     nchunks = len(plan.pieces)
     if plan.fill is not None:
         nchunks = -(-plan.fill[1] // plan.chunksize)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from superchunk._array_layer import layer_name, true_layout
+from superchunk._budget import most_entries
 from superchunk._pieces import Piece
 from superchunk.exceptions import FormatError
 from superchunk.storage.recovery import commits
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["older_layers", "settle_array"]
 
 _MOST_COMMITS: Final = 64
-_MOST_LOST: Final = 1_000_000
-"""Chunks that are put in for lost ones; a header may claim anything."""
 
 
 def older_layers(place: Bytes, meta: dict[str, bytes]) -> list[bytes]:
@@ -48,14 +47,15 @@ def settle_array(plan: Plan) -> None:
     if name is None:
         return
     nchunks = len(plan.pieces) if plan.fill is None else -(-plan.fill[1] // max(plan.chunksize, 1))
-    regular = plan.fill is not None or all(piece.nbytes == plan.chunksize for piece in plan.pieces)
+    regular = plan.fill is not None or bool((plan.pieces.sizes == plan.chunksize).all())
     present = plan.meta[name]
     problem = ""
     for content in (present, *plan.older_layers):
         try:
             layout = _layout(plan, content)
             if layout.nchunks > nchunks and regular and plan.fill is None and _is_claimed(plan, layout):
-                _add_lost(plan, layout.nchunks - nchunks)
+                lost = Piece(None, 0, plan.chunksize, "lost", -1, "no bytes of it were found")
+                plan.pieces.extend(lost, layout.nchunks - nchunks)
                 nchunks = layout.nchunks
             if regular or not nchunks:
                 layout.check(typesize=plan.settings.typesize, chunksize=0, nchunks=nchunks)
@@ -76,9 +76,4 @@ def _layout(plan: Plan, content: bytes) -> ArrayLayout:
 
 def _is_claimed(plan: Plan, layout: ArrayLayout) -> bool:
     """Return whether the header says, too, that there are as many chunks as the layer says."""
-    return layout.nchunks <= _MOST_LOST and plan.nbytes == layout.nchunks * plan.chunksize
-
-
-def _add_lost(plan: Plan, count: int) -> None:
-    for _ in range(count):
-        plan.pieces.append(Piece(None, 0, plan.chunksize, "lost", -1, "no bytes of it were found", ""))
+    return layout.nchunks <= most_entries(plan.size) and plan.nbytes == layout.nchunks * plan.chunksize

@@ -1,8 +1,8 @@
 """What can be put together of the directory of a sparse frame: by its index, by the settled one, or by names.
 
-In this order: the present index file, if all that it names is whole; the settled one, if there
-is one and it is whole, and what was written since; what the present index still names; an index
-chunk in a file whose header does not fit it, as a killed C-Blosc2 leaves it; the names of chunk files.
+In this order: the present index file; the settled one, if the present one cannot be read and that is whole,
+and what was written since; an index chunk in a file whose header does not fit it, as a killed C-Blosc2 leaves
+it; the names of chunk files. Whoever asks for the settled state gets that first.
 
 Source: docs/format/sparse.md, "Settled index" and "How C-Blosc2 changes a frame".
 """
@@ -12,21 +12,28 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from superchunk import _engine
+from superchunk._anatomy import MIN_HEADER_LEN, examine
+from superchunk._array_layer import layout_in
+from superchunk._budget import Budget, most_entries
 from superchunk._chunkplaces import FolderPlaces
 from superchunk._index_file import opened_index, settled_place
-from superchunk._pieces import Piece
+from superchunk._pieces import LOST, Pieces
 from superchunk._repair_plan import (
-    MIN_HEADER_LEN,
     UNSEALED_REASON,
     Classifier,
     fits,
     infer,
-    is_array,
     make_plan,
+    place_found,
+    settle_sizes,
+    special_piece,
+    told_of_last,
 )
-from superchunk._walk import Budget
 from superchunk.exceptions import FormatError, SuperchunkError
+from superchunk.frame.b2nd import LAYERS
 from superchunk.frame.index import ENTRY_LEN, special_kind
 from superchunk.storage.folder import list_folder
 
@@ -34,22 +41,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from superchunk._anatomy import Bytes
+    from superchunk._pieces import Piece
     from superchunk._repair_plan import Plan
 
 __all__ = ["plan_folder"]
 
-_MOST_INDEX: Final = 2**27
 _GUESS: Final = "its place is a guess, from the name of its file"
 _SINCE: Final = "written after the settled index; its place, and whether it was deleted or replaced, is a guess"
 
 
-def plan_folder(folder: str, progress: Callable[[int, int], object] | None = None) -> Plan:
+def plan_folder(folder: str, progress: Callable[[int, int], object] | None = None, *, recover: bool = False) -> Plan:
     """Return what can be put together of the sparse frame in a directory.
 
     Parameters
     ----------
     folder
         The directory.
+    recover
+        Take the settled state, if it is whole, and nothing that was written since.
     progress
         Called with the number of chunks done and that of all, while that is known.
 
@@ -63,24 +72,37 @@ def plan_folder(folder: str, progress: Callable[[int, int], object] | None = Non
         It cannot be read.
 
     """
+    if recover:
+        with settled_place(folder) as settled:
+            if settled is None:
+                raise FormatError(
+                    "settled index", at=0, expected="one that is whole, with all its chunks", found="none"
+                )
+            older = make_plan(settled, folder, progress)
+            older.notes.insert(0, "the settled index, as was asked")
+            return older
     with opened_index(folder) as (place, problem):
         present = make_plan(place, folder, progress)
         if problem:
             present.notes.insert(0, problem)
         if present.without_index:
             _look_around(present, place, folder)
-        elif all(piece.grade == "whole" for piece in present.pieces):
-            return present
-    with settled_place(folder) as settled:
-        if settled is not None:
-            older = make_plan(settled, folder, progress)
-            older.notes[:0] = [*present.notes, "the settled index instead"]
-            _add_newer(older, folder)
-            return older
-    if present.without_index and not present.pieces:
+    if present.without_index:
+        with settled_place(folder) as settled:
+            if settled is not None:
+                older = make_plan(settled, folder, progress)
+                older.notes[:0] = [*present.notes, "the settled index instead"]
+                older.meta |= {name: held for name, held in present.meta.items() if name in older.meta.keys() - LAYERS}
+                older.vlmeta = present.vlmeta if present.has_trailer else {**older.vlmeta, **present.vlmeta}
+                _add_newer(older, folder)
+                return older
+    if present.without_index and not present.pieces and not present.header_len:
         raise FormatError("frame", at=0, expected="an index file, or chunk files", found="nothing that can be read")
-    if not present.without_index and not present.proven and any(piece.grade == "lost" for piece in present.pieces):
-        _add_unnamed(present, folder)
+    if not present.without_index and not present.proven:
+        _settle_last(present, folder)
+        if (present.pieces.grades == LOST).any():
+            _add_unnamed(present, folder)
+    settle_sizes(present)
     return present
 
 
@@ -94,15 +116,12 @@ def _look_around(plan: Plan, place: Bytes, folder: str) -> None:
     if entries is not None:
         plan.notes.append("an index chunk that the header does not fit")
         stored = iter(found)
-        plan.pieces = [
-            next(stored)
-            if entry >= 0
-            else Piece(None, special_kind(entry, 0), plan.chunksize or -1, "whole", entry, "", "")
-            for entry in entries
-        ]
+        plan.pieces = Pieces(
+            next(stored) if entry >= 0 else special_piece(entry, number) for number, entry in enumerate(entries)
+        )
         return
     plan.notes.append("the names of the chunk files; special chunks, which have none, are lost")
-    plan.pieces = [piece._replace(grade="doubtful", reason=_GUESS) for piece in found if piece.grade != "lost"]
+    plan.pieces = Pieces(piece._replace(grade="doubtful", reason=_GUESS) for piece in found if piece.grade != "lost")
 
 
 def _unfitting_index(place: Bytes, at: int, idents: set[int]) -> array[int] | None:
@@ -111,7 +130,8 @@ def _unfitting_index(place: Bytes, at: int, idents: set[int]) -> array[int] | No
     try:
         source = place.source(at, max(place.size - at, 0))
         info = _engine.describe(source)
-        if info.typesize != ENTRY_LEN or info.nbytes % ENTRY_LEN or not 0 < info.nbytes <= _MOST_INDEX:
+        most = ENTRY_LEN * most_entries(info.cbytes)
+        if info.typesize != ENTRY_LEN or info.nbytes % ENTRY_LEN or not 0 < info.nbytes <= most:
             return None
         entries.frombytes(_engine.decompress(source, itemsize=ENTRY_LEN))
         for number, entry in enumerate(entries):
@@ -126,7 +146,7 @@ def _unfitting_index(place: Bytes, at: int, idents: set[int]) -> array[int] | No
 def _pieces(plan: Plan, folder: str, idents: Iterable[int]) -> list[Piece]:
     """Return what becomes of chunk files, whatever their sizes."""
     places = FolderPlaces(folder)
-    classifier = Classifier(places, 0, (0, 0), Budget.of(places.room))
+    classifier = Classifier(places, Budget.of(places.room), layout=layout_in(plan.meta))
     pieces = [classifier.piece(number, ident) for number, ident in enumerate(idents)]
     if plan.sealed or classifier.sealed:
         for number in classifier.unsealed:
@@ -147,16 +167,29 @@ def _unnamed(plan: Plan, folder: str, reason: str) -> list[Piece]:
 
 def _add_newer(plan: Plan, folder: str) -> None:
     """Add the chunks that were written after the settled index."""
-    if not is_array(plan) and plan.fill is None:  # an array has as many chunks as its shape says
-        plan.pieces += _unnamed(plan, folder, _SINCE)
+    if plan.fill is None:
+        place_found(plan, (), _unnamed(plan, folder, _SINCE), ())
+        settle_sizes(plan)
+
+
+def _settle_last(plan: Plan, folder: str) -> None:
+    """Take the one unnamed chunk that has the bytes which the header leaves for the last, if the last has others."""
+    told = told_of_last(plan)
+    fitting = [piece for piece in _unnamed(plan, folder, _GUESS) if piece.nbytes == told] if told else []
+    if len(fitting) == 1:
+        plan.pieces[len(plan.pieces) - 1] = fitting[0]
 
 
 def _add_unnamed(plan: Plan, folder: str) -> None:
-    """Add the chunks that a damaged index should have named: where some are missing, if they are as many."""
-    lost = [number for number, piece in enumerate(plan.pieces) if piece.grade == "lost"]
-    found = _unnamed(plan, folder, _GUESS)
-    if len(found) == len(lost):
-        for number, piece in zip(lost, found, strict=True):
-            plan.pieces[number] = piece
-    elif not is_array(plan):
-        plan.pieces += found
+    """Add the chunks that a damaged index should have named: one that names files that are not there."""
+    files = list_folder(folder).chunks
+    lost = np.flatnonzero(plan.pieces.grades == LOST).tolist()
+    lost = [number for number in lost if number in plan.twins or plan.pieces[number].position not in files]
+    if not lost:
+        return
+    older: dict[int, int] = {}
+    with settled_place(folder) as settled:
+        index = None if settled is None else examine(settled).index
+        if index is not None:
+            older = {entry: number for number, entry in enumerate(index.slice(0, len(index))) if entry >= 0}
+    place_found(plan, lost, _unnamed(plan, folder, _GUESS), [older])

@@ -23,10 +23,9 @@ from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.params import Codec, Filter
 
 if TYPE_CHECKING:
-    import weakref
     from collections.abc import Callable, Mapping, Sequence
 
-    from superchunk.schunk import SChunk
+    from superchunk._user import HookOwner
 
 __all__ = ["ZFP_IDS", "check_shaped", "is_shaped", "layout_of", "read_shaped", "with_shape", "zfp_hooks"]
 
@@ -92,7 +91,7 @@ def _check_floats(names: list[str], layout: ArrayLayout, typesize: int) -> None:
         raise ArgumentError(f"{' and '.join(names)}: expected a dtype of float32 or float64, got {dtype}")
 
 
-def zfp_hooks(owner: weakref.ref[SChunk], layout: ArrayLayout, typesize: int) -> _engine.Hooks:
+def zfp_hooks(owner: HookOwner, layout: ArrayLayout, typesize: int) -> _engine.Hooks:
     """Return ZFP for blocks of this layout, together with what the user has registered.
 
     Raises
@@ -106,7 +105,7 @@ def zfp_hooks(owner: weakref.ref[SChunk], layout: ArrayLayout, typesize: int) ->
 
 def read_shaped(
     meta: Mapping[str, bytes],
-    owner: weakref.ref[SChunk],
+    owner: HookOwner,
     requests: Sequence[_engine.Request],
     out: memoryview | bytearray | None = None,
     *,
@@ -150,7 +149,7 @@ def read_shaped(
 
 def with_shape(
     meta: Mapping[str, bytes],
-    owner: weakref.ref[SChunk],
+    owner: HookOwner,
     itemsize: int,
     call: Callable[[_engine.Hooks | None, tuple[int, ...] | None], T],
 ) -> T:

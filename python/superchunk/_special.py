@@ -1,4 +1,11 @@
-"""The value of a special chunk, from what users write to the bytes of one item."""
+"""The value of a special chunk, from what users write to the bytes of one item; and whether the chunk stands for data.
+
+A chunk that was written as data and holds one value is stored as a repeated value, like those that `fill_special`
+makes. The meta of its first filter slot, which no reader of special chunks uses, is 1 then. So programs that follow a
+writer by `iterchunks_info` tell data from what an array was made with.
+
+Source: docs/format/chunk.md, "Special values".
+"""
 
 from __future__ import annotations
 
@@ -11,12 +18,26 @@ from superchunk.params import SpecialValue
 if TYPE_CHECKING:
     from typing import SupportsFloat, SupportsIndex, TypeAlias
 
+    from superchunk._engine import ChunkInfo
+
     FillValue: TypeAlias = bytes | SupportsIndex | SupportsFloat
 
-__all__ = ["special_item"]
+__all__ = ["is_marked_as_data", "marked_as_data", "special_item"]
 
 _FLOATS: Final = {2: "e", 4: "f", 8: "d"}
 _INT_SIZES: Final = (1, 2, 4, 8)
+_FIRST_META: Final = 24
+"""The byte of a chunk's header that has the meta of the first filter slot."""
+
+
+def marked_as_data(chunk: bytes) -> bytes:
+    """Return a repeated-value chunk with the mark that it was written as data."""
+    return chunk[:_FIRST_META] + b"\x01" + chunk[_FIRST_META + 1 :]
+
+
+def is_marked_as_data(info: ChunkInfo) -> bool:
+    """Return whether a chunk is a repeated-value chunk that was written as data."""
+    return info.special == SpecialValue.VALUE.value and info.filters_meta[0] == 1
 
 
 def special_item(kind: object, value: FillValue | None, typesize: int) -> tuple[int, bytes | None]:

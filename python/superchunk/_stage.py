@@ -10,10 +10,9 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-from superchunk import _engine
 from superchunk._buffers import byte_view, check_buffersize
-from superchunk._encoding import cparams_of, encode_params
-from superchunk._writing import with_typesize
+from superchunk._encoding import cparams_of
+from superchunk._writing import Encoder, with_typesize
 from superchunk.exceptions import ArgumentError
 from superchunk.params import as_cparams, local_path
 from superchunk.storage.file import FileBytes
@@ -21,9 +20,11 @@ from superchunk.storage.folder import is_folder, open_folder
 from superchunk.storage.followed_folder import absolute, read_present
 from superchunk.storage.loading import settings_of
 from superchunk.storage.staging import StagedChunk, place_chunk
+from superchunk.storage.target import identify
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from superchunk._buffers import AnyBuffer
     from superchunk.params import CParams, CParamsDict
@@ -74,7 +75,8 @@ def stage_chunk(
     """
     path = local_path(urlpath)
     if path is None or not is_folder(path):
-        msg = f"urlpath: expected the directory of a sparse frame, got {path!r}"
+        found = "None" if path is None else f"{path}, {identify(path)}"
+        msg = f"urlpath: expected the directory of a sparse frame, got {found}"
         raise ArgumentError(msg)
     view = byte_view(data)
     check_buffersize(view.nbytes, "data")
@@ -82,19 +84,28 @@ def stage_chunk(
         msg = "data: expected at least 1 byte, a chunk cannot be empty"
         raise ValueError(msg)
     folder = absolute(path)
-    params = encode_params(_chosen(_recorded(folder), cparams))
-    return place_chunk(folder, operator.index(chunk_id), _engine.compress(view, params))
+    settings, meta = _recorded(folder)
+    encoder = Encoder(_chosen(settings, cparams), _nobody, meta)
+    return place_chunk(folder, operator.index(chunk_id), encoder.chunk(view, 0))
 
 
-def _recorded(folder: str) -> FrameSettings:
-    """Return what a sparse frame records for new chunks."""
+def _nobody() -> None:
+    """Return the SChunk that user codecs are told about: there is none in this process."""
+
+
+def _recorded(folder: str) -> tuple[FrameSettings, Mapping[str, bytes]]:
+    """Return what a sparse frame records for new chunks, and its fixed metalayers."""
     opened = FileBytes(folder, open_folder(folder))
     try:
         file, loaded = read_present(opened, patient=True)
         file.close()
+    except FileNotFoundError as error:
+        msg = f"urlpath: expected the directory of a sparse frame, got {folder}, {identify(folder)}"
+        raise ArgumentError(msg) from error
     finally:
         opened.close()
-    return settings_of(loaded.header)
+    raw = loaded.raw_header
+    return settings_of(loaded.header), {name: raw[at : at + n] for name, (at, n) in loaded.layers.items()}
 
 
 def _chosen(settings: FrameSettings, cparams: CParams | CParamsDict | None) -> CParams:

@@ -94,8 +94,8 @@ class StagedCalls(FunctionCalls):
             for one in staged:
                 chunk = store.staged(one)
                 check_change(store, added=1, nbytes=_engine.describe(chunk).nbytes)
-                store.insert(store.nchunks, [chunk])
-        return store.nchunks
+                store.append([chunk])
+            return store.nchunks
 
     def replace_staged(self, nchunk: int, staged: StagedChunk) -> int:
         """Put a chunk that another process wrote in the place of chunk `nchunk`; return the number of chunks.
@@ -109,10 +109,11 @@ class StagedCalls(FunctionCalls):
 
         """
         store = _frame(self._handle.writing())
-        number, chunk = self._checked_nchunk(store, nchunk), store.staged(staged)
-        check_change(store, nbytes=_engine.describe(chunk).nbytes)
-        store.replace(number, chunk)
-        return store.nchunks
+        with store.batch():
+            number, chunk = self._checked_nchunk(store, nchunk), store.staged(staged)
+            check_change(store, nbytes=_engine.describe(chunk).nbytes)
+            store.replace(number, chunk)
+            return store.nchunks
 
 
 def _frame(store: ChunkStore) -> FrameStore:

@@ -16,7 +16,6 @@ from superchunk.exceptions import UnsupportedError
 from superchunk.params import GLOBAL_REGISTERED_CODECS_STOP, USER_REGISTERED_CODECS_STOP
 
 if TYPE_CHECKING:
-    import weakref
     from collections.abc import Callable, Mapping
 
     import numpy as np
@@ -24,8 +23,18 @@ if TYPE_CHECKING:
 
     from superchunk.schunk import SChunk
 
-__all__ = ["hooks_for", "is_user_id", "register_codec", "register_filter", "ucodecs_registry", "ufilters_registry"]
+__all__ = [
+    "HookOwner",
+    "hooks_for",
+    "is_user_id",
+    "register_codec",
+    "register_filter",
+    "ucodecs_registry",
+    "ufilters_registry",
+]
 
+HookOwner: TypeAlias = "Callable[[], SChunk | None]"
+"""Returns the SChunk that user codecs and filters are told about, None if there is none any more."""
 UserFunction: TypeAlias = "Callable[[NDArray[np.uint8], NDArray[np.uint8], int, Any], Any]"
 
 ucodecs_registry: Final[dict[int, tuple[str, UserFunction, UserFunction]]] = {}
@@ -39,7 +48,17 @@ def is_user_id(ident: int) -> bool:
     return GLOBAL_REGISTERED_CODECS_STOP < ident <= USER_REGISTERED_CODECS_STOP
 
 
+def _check_functions(**functions: object) -> None:
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            msg = f"{name}: expected a function, got {function!r}"
+            raise TypeError(msg)
+
+
 def _check_id(ident: int, taken: object) -> None:
+    if not hasattr(ident, "__index__"):
+        msg = f"id: expected an integer, got {ident!r}"
+        raise TypeError(msg)
     if not is_user_id(ident):
         msg = f"id: expected {GLOBAL_REGISTERED_CODECS_STOP + 1} to {USER_REGISTERED_CODECS_STOP}, got {ident}"
         raise ValueError(msg)
@@ -80,6 +99,7 @@ def register_codec(
     """
     del version
     _check_id(id, id in ucodecs_registry)
+    _check_functions(encoder=encoder, decoder=decoder)
     if (encoder is None) != (decoder is None):
         msg = "encoder, decoder: expected both functions, or neither"
         raise ValueError(msg)
@@ -113,6 +133,7 @@ def register_filter(
 
     """
     _check_id(id, id in ufilters_registry)
+    _check_functions(forward=forward, backward=backward)
     if (forward is None) != (backward is None):
         msg = "forward, backward: expected both functions, or neither"
         raise ValueError(msg)
@@ -123,7 +144,7 @@ def register_filter(
         raise ValueError(msg)
 
 
-def _wrap(function: UserFunction, owner: weakref.ref[SChunk]) -> Callable[[memoryview, memoryview, int], int]:
+def _wrap(function: UserFunction, owner: HookOwner) -> Callable[[memoryview, memoryview, int], int]:
     def call(src: memoryview, dst: memoryview, meta: int) -> int:
         import numpy as np  # noqa: PLC0415  (only users of Python codecs need it here)
 
@@ -136,7 +157,7 @@ def _wrap(function: UserFunction, owner: weakref.ref[SChunk]) -> Callable[[memor
 
 
 def hooks_for(
-    owner: weakref.ref[SChunk], more: Mapping[int, tuple[Callable[..., int], Callable[..., int]]] | None = None
+    owner: HookOwner, more: Mapping[int, tuple[Callable[..., int], Callable[..., int]]] | None = None
 ) -> _engine.Hooks | None:
     """Return what is registered, bound to one SChunk, and `more` codecs; None when there is nothing."""
     if not ucodecs_registry and not ufilters_registry and not more:

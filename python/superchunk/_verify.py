@@ -9,33 +9,40 @@ Source: docs/format/integrity.md.
 from __future__ import annotations
 
 import operator
+import os
+from contextlib import closing, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
 from superchunk._anatomy import Bytes, decode_in_pieces, examine, looks_like_a_frame
-from superchunk._array_layer import layer_name, layout_in, true_layout
+from superchunk._array_layer import decode_chunk, layer_name, layout_in, true_layout
+from superchunk._budget import Budget
 from superchunk._chunkcheck import MOST_LISTED, ChunkCheck
 from superchunk._chunkplaces import FilePlaces, FolderPlaces
 from superchunk._index_file import bytes_of_file, chunk_files, opened_index, settled_part
 from superchunk._report import ChunkReport, PartReport, VerifyReport
-from superchunk.exceptions import FormatError
+from superchunk.exceptions import ArgumentError, FormatError, StorageError, UnsupportedError
 from superchunk.frame.legacy import HEAD_LEN, is_legacy
 from superchunk.params import default_nthreads, local_path
 from superchunk.storage.file import FileBytes
-from superchunk.storage.folder import is_folder
+from superchunk.storage.folder import INDEX_NAME, is_folder, joined
 from superchunk.storage.legacy import open_legacy, read_legacy
 from superchunk.storage.names import find_name
+from superchunk.storage.target import absolute_path, missing
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
     from superchunk._anatomy import Anatomy
     from superchunk._chunkplaces import ChunkPlaces
     from superchunk._report import FrameStatus
+    from superchunk.storage.base import ChunkStore
 
-__all__ = ["bytes_of_buffer", "verify"]
+__all__ = ["bytes_of_buffer", "verify", "verify_as_earned", "verify_held"]
+
+_MOST_LOOKS: Final = 20
+"""How often a frame is looked at that is changed while it is."""
 
 
 def verify(
@@ -50,7 +57,8 @@ def verify(
 
     Nothing is decoded but index and vlmetalayers, unless `decode` is set. What is damaged
     is listed, and the search goes on. Frames of other writers have no seals: for them
-    it is the structure that is checked.
+    it is the structure that is checked. The report is of one committed state: if the frame is changed
+    meanwhile, and what was found does not fit together, the search begins again.
 
     Parameters
     ----------
@@ -87,26 +95,146 @@ def verify(
     0
 
     """
-    threads = default_nthreads() if nthreads is None else operator.index(nthreads)
-    if threads < 1 or offset < 0:
-        raise ValueError(f"nthreads, offset: expected at least 1 and 0, got {threads} and {offset}")
+    threads = _threads(nthreads)
+    if offset < 0:
+        raise ArgumentError(f"offset: expected 0 or more bytes, got {offset}")
     if isinstance(urlpath, (bytes, bytearray, memoryview)):
         place = bytes_of_buffer(memoryview(urlpath).cast("B")[offset:])
         return _verify(place, "<bytes>", offset, None, decode=decode, nthreads=threads, progress=progress)
-    path = local_path(urlpath) or ""
-    there = find_name(path) or path
+    path = local_path(urlpath)
+    if path is None:
+        raise TypeError("urlpath: expected a path or bytes, got None")
+    final = absolute_path(path)
+    how = _How(decode, threads, progress)
+    for last in (*[False] * (_MOST_LOOKS - 1), True):
+        there = find_name(final)
+        if there is None:
+            raise missing(final)
+        before = _stamp(there)
+        try:
+            report = _verify_at(there, path, offset, how)
+        except (FileNotFoundError, StorageError):
+            if last or _stamp(there) == before:
+                raise
+        else:
+            if last or report.status != "damaged" or _stamp(there) == before:
+                break
+    return report
+
+
+class _How(NamedTuple):
+    """How a frame is verified, see `verify`."""
+
+    decode: bool
+    nthreads: int
+    progress: Callable[[int, int], object] | None
+    earned: bool = False
+
+
+def _verify_at(there: str, path: str, offset: int, how: _How) -> VerifyReport:
+    """Return the report about the frame that is at `there` now; it calls it `path`."""
     if is_folder(there):
         if offset:
             raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
         with opened_index(there) as (place, problem):
-            report = _verify(place, path, 0, there, decode=decode, nthreads=threads, progress=progress)
+            report = _verify(place, path, 0, there, **how._asdict())
             return _with_folder(report, there, problem)
-    file = FileBytes.open(there)
     try:
-        place = bytes_of_file(file, offset)
-        return _verify(place, path, offset, None, decode=decode, nthreads=threads, progress=progress)
-    finally:
-        file.close()
+        file = FileBytes.open(there)
+    except FileNotFoundError as error:
+        raise missing(there) from error
+    with closing(file):
+        return _verify(bytes_of_file(file, offset), path, offset, None, **how._asdict())
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    """Return what tells the committed states of a frame apart: file, length and times; None if there is none."""
+    try:
+        found = os.stat(joined(path, INDEX_NAME) if is_folder(path) else path)  # noqa: PTH116 - a str all the way
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def verify_held(
+    store: ChunkStore,
+    path: str,
+    *,
+    decode: bool = False,
+    nthreads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> VerifyReport:
+    """Check the chunks that a store in memory has, against their seals where a frame sealed them.
+
+    Parameters
+    ----------
+    store
+        The chunks: of a frame as bytes, of a file whose changes stay in memory, or made here.
+    path
+        What the report is about.
+    decode, nthreads, progress
+        As for `verify`.
+
+    """
+    threads = _threads(nthreads)
+    counts = {"special": 0, "sound": 0, "not sealed": 0, "damaged": 0, "in doubt": 0}
+    damaged: list[ChunkReport] = []
+    parts = [PartReport(name="header", status="not sealed", position=0, length=0, message="in memory")]
+    try:
+        store.prove()
+    except FormatError as error:
+        parts.append(PartReport(name="fingerprint", status="damaged", position=0, length=0, message=str(error)))
+    held, total, done = store.snapshot(), store.cbytes, 0
+    layout, itemsize = layout_in(store.meta), store.settings.typesize
+    for number in range(store.nchunks):
+        try:
+            source = store.source(number)
+            done += _engine.describe(source).cbytes
+            _check_held(store, number, source)
+            if decode:
+                with suppress(UnsupportedError):
+                    decode_chunk(source, layout, nthreads=threads, itemsize=itemsize)
+            entry = held.index[number]
+            sealed = held.seals is not None and entry in held.seals
+            counts["special" if entry < 0 else "sound" if sealed else "not sealed"] += 1
+        except FormatError as error:
+            counts["damaged"] += 1
+            if counts["damaged"] <= MOST_LISTED:
+                damaged.append(ChunkReport(nchunk=number, status="damaged", position=0, reason=str(error)))
+        if progress is not None:
+            progress(min(done, total), total)
+    return VerifyReport(
+        path=path,
+        status="damaged" if damaged or parts[-1].status == "damaged" else "not sealed",
+        parts=tuple(parts),
+        nchunks=store.nchunks,
+        chunks=counts,
+        damaged_chunks=tuple(damaged),
+        nbytes=store.nbytes,
+        decoded=decode,
+    )
+
+
+def _check_held(store: ChunkStore, number: int, source: _engine.Source) -> None:
+    """Compare a chunk in memory with its seal, and with the size that the store counts with."""
+    store.check(number)
+    wanted, found = store.chunk_nbytes(number), _engine.describe(source).nbytes
+    if found != wanted:
+        raise FormatError(f"chunk {number}", at=4, expected=wanted, found=found)
+
+
+def _threads(nthreads: int | None) -> int:
+    """Return how many threads hash and decode."""
+    threads = default_nthreads() if nthreads is None else operator.index(nthreads)
+    if threads < 1:
+        raise ArgumentError(f"nthreads: expected at least 1, got {threads}")
+    return threads
+
+
+def verify_as_earned(path: str, offset: int) -> VerifyReport:
+    """Verify a frame and decode its chunks, as many as its size has earned; others count as what they were."""
+    how = _How(decode=True, nthreads=default_nthreads(), progress=None, earned=True)
+    return _verify_at(find_name(path) or path, path, offset, how)
 
 
 def bytes_of_buffer(raw: memoryview) -> Bytes:
@@ -127,10 +255,11 @@ def _verify(
     decode: bool,
     nthreads: int,
     progress: Callable[[int, int], object] | None,
+    earned: bool = False,
 ) -> VerifyReport:
-    """Return the report about the frame at `place`."""
+    """Return the report about the frame at `place`; only what is `earned` by its size may be decoded."""
     found = examine(place)
-    if found.header is None and is_legacy(place.read(HEAD_LEN, 0)):
+    if found.header is None and not place.sparse and is_legacy(place.read(HEAD_LEN, 0)):
         return _legacy(place, path, offset, decode=decode)
     header, index = found.header, found.index
     check = None
@@ -153,6 +282,7 @@ def _verify(
             itemsize=header.typesize,
             progress=progress,
             layout=layout_in(_contents(found)),
+            budget=Budget.of(place.size + places.room) if earned else None,
         )
         check.run()
         if check.index_problem:
@@ -258,12 +388,17 @@ def _blame_layer(found: Anatomy, nchunks: int | None) -> None:
     if name is None or header is None:
         return
     try:
-        true_layout(meta[name], typesize=header.typesize, chunksize=header.chunksize, nchunks=nchunks)
+        layout = true_layout(meta[name], typesize=header.typesize, chunksize=header.chunksize, nchunks=nchunks)
     except FormatError as error:
-        for n, part in enumerate(found.parts):
-            if part.name == f"metalayer {name!r}":
-                message = "; ".join(filter(None, (str(error), part.message)))
-                found.parts[n] = replace(part, status="damaged", message=message)
+        problem = str(error)
+    else:
+        wanted = layout.nchunks * layout.chunk_items * header.typesize
+        if header.nbytes == wanted:
+            return
+        problem = f"the array has {wanted} bytes, and the header says {header.nbytes}"
+    for n, part in enumerate(found.parts):
+        if part.name == f"metalayer {name!r}":
+            found.parts[n] = replace(part, status="damaged", message="; ".join(filter(None, (problem, part.message))))
 
 
 def _overall(found: Anatomy, check: ChunkCheck | None) -> FrameStatus:

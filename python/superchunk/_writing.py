@@ -21,13 +21,12 @@ from superchunk._user import check_available, hooks_for
 from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
 
 if TYPE_CHECKING:
-    import weakref
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from superchunk._blockfuncs import BlockFunction
+    from superchunk._user import HookOwner
     from superchunk.frame.b2nd import ArrayLayout
     from superchunk.params import CParams
-    from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["Encoder", "append_bytes", "insert_groups", "insert_repeated", "overwrite", "with_typesize"]
@@ -84,7 +83,7 @@ class Encoder:
 
     __slots__ = ("_meta", "_owner", "_params", "cparams", "prefilter")
 
-    def __init__(self, cparams: CParams, owner: weakref.ref[SChunk], meta: Mapping[str, bytes] | None = None) -> None:
+    def __init__(self, cparams: CParams, owner: HookOwner, meta: Mapping[str, bytes] | None = None) -> None:
         self._meta = meta
         self.cparams = as_recorded(cparams)
         self.prefilter: BlockFunction | None = None
@@ -126,8 +125,14 @@ class Encoder:
         read_shaped(store.meta, self._owner, [request], out, nthreads=nthreads, itemsize=cparams.typesize)
 
     def check(self) -> None:
-        """Raise now what the first use would raise: ValueError or UnsupportedError."""
-        _ = self.params
+        """Raise now what the first use would raise: ValueError or UnsupportedError.
+
+        TRUNC_PREC without a precision is the exception: the first chunk that is compressed raises. Programs name the
+        filter before they know the precision.
+        """
+        cparams = self.cparams
+        if (Filter.TRUNC_PREC, 0) not in zip(cparams.filters, cparams.filters_meta, strict=True):
+            _ = self.params
 
     def blocksize_for(self, data: memoryview) -> int:
         """Return the block size for a new container of `data`, in bytes; 0 as the engine chooses it.
@@ -182,29 +187,26 @@ def insert_groups(store: ChunkStore, chunks: Iterable[bytes], *, held: int = _GR
         group.append(chunk)
         cbytes += len(chunk)
         if cbytes >= held or len(group) >= _GROUP_NCHUNKS:
-            store.insert(store.nchunks, group)
+            store.append(group)
             group, cbytes = [], 0
     if group:
-        store.insert(store.nchunks, group)
+        store.append(group)
 
 
 def insert_repeated(store: ChunkStore, chunk: bytes, count: int) -> None:
     """Append a small chunk many times."""
     for start in range(0, count, _REPEATED_NCHUNKS):
-        store.insert(store.nchunks, [chunk] * min(_REPEATED_NCHUNKS, count - start))
+        store.append([chunk] * min(_REPEATED_NCHUNKS, count - start))
 
 
 def append_bytes(store: ChunkStore, encoder: Encoder, data: memoryview) -> None:
     """Append `data` in chunks of the store's size; the last one may be shorter."""
-    step = store.chunksize or largest_chunk(encoder.cparams.typesize)
-    start = store.nbytes
-
-    def compressed() -> Iterator[bytes]:
-        for low in range(0, data.nbytes, step):
-            yield encoder.chunk(data[low : low + step], start + low)
-
     with store.batch():
-        insert_groups(store, compressed())
+        step = store.chunksize or largest_chunk(encoder.cparams.typesize)
+        start = store.nbytes
+        insert_groups(
+            store, (encoder.chunk(data[low : low + step], start + low) for low in range(0, data.nbytes, step))
+        )
 
 
 def largest_chunk(typesize: int) -> int:
@@ -213,7 +215,7 @@ def largest_chunk(typesize: int) -> int:
 
 
 def overwrite(store: ChunkStore, encoder: Encoder, start: int, data: memoryview) -> None:
-    """Put `data` at byte `start` of the container, which grows if it must.
+    """Put `data` at byte `start` of the container, which grows if it must; inside a batch of it.
 
     The prefilter sees the new bytes only: those around them went through it already.
 
@@ -237,29 +239,28 @@ def overwrite(store: ChunkStore, encoder: Encoder, start: int, data: memoryview)
     nbytes = store.nbytes
     stop = start + data.nbytes
     chunksize = store.chunksize
-    with store.batch():
-        if chunksize:
-            grown = -(-nbytes // chunksize) * chunksize  # where the last chunk would end if it were full
-            inner = min(stop, grown)
-            touched = range(start // chunksize, -(-inner // chunksize) if start < grown else start // chunksize)
+    if chunksize:
+        grown = -(-nbytes // chunksize) * chunksize  # where the last chunk would end if it were full
+        inner = min(stop, grown)
+        touched = range(start // chunksize, -(-inner // chunksize) if start < grown else start // chunksize)
+    else:
+        inner = min(stop, nbytes)
+        touched = chunks_of(store, start, inner) if start < inner else range(0)
+    for nchunk in touched:
+        base = nchunk * chunksize if chunksize else store.starts()[nchunk]
+        old = store.chunk_nbytes(nchunk)
+        low, high = max(start - base, 0), min(inner - base, chunksize or old)
+        piece = data[base + low - start : base + high - start]
+        if low > 0 or high < old:
+            piece = _patched(store, encoder, nchunk, old, base, low, piece)
+            chunk = _engine.compress(piece, encoder.params)
+        elif piece.nbytes:
+            chunk = encoder.chunk(piece, base)
         else:
-            inner = min(stop, nbytes)
-            touched = chunks_of(store, start, inner) if start < inner else range(0)
-        for nchunk in touched:
-            base = nchunk * chunksize if chunksize else store.starts()[nchunk]
-            old = store.chunk_nbytes(nchunk)
-            low, high = max(start - base, 0), min(inner - base, chunksize or old)
-            piece = data[base + low - start : base + high - start]
-            if low > 0 or high < old:
-                piece = _patched(store, encoder, nchunk, old, base, low, piece)
-                chunk = _engine.compress(piece, encoder.params)
-            elif piece.nbytes:
-                chunk = encoder.chunk(piece, base)
-            else:
-                continue
-            store.replace(nchunk, chunk)
-        if stop > inner:
-            append_bytes(store, encoder, data[max(inner, start) - start :])
+            continue
+        store.replace(nchunk, chunk)
+    if stop > inner:
+        append_bytes(store, encoder, data[max(inner, start) - start :])
 
 
 def _patched(

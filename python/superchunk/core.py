@@ -31,6 +31,8 @@ from superchunk.params import (
     Filter,
     as_cparams,
     as_dparams,
+    changed_defaults,
+    choice_of,
     default_nthreads,
     from_fields,
     ncores,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Unpack
 
     from superchunk._buffers import AnyBuffer
-    from superchunk.params import CParamsDict, DParamsDict
+    from superchunk.params import Compress2Dict, CParamsDict, DParamsDict
 
 __all__ = [
     "clib_info",
@@ -96,8 +98,8 @@ def compress(
     src: AnyBuffer,
     typesize: int | None = 8,
     clevel: int = 1,
-    filter: Filter = Filter.SHUFFLE,  # noqa: A002  (the name users know)
-    codec: Codec = Codec.ZSTD,
+    filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (the name users know)
+    codec: Codec | str = Codec.ZSTD,
 ) -> bytes:
     """Compress a buffer into one chunk.
 
@@ -115,7 +117,7 @@ def compress(
         One filter, which goes in the last slot. Those that need parameters to do
         anything do nothing here.
     codec
-        The codec; it becomes what `get_compressor` reports.
+        The codec, or its name; it becomes what `get_compressor` reports.
 
     Returns
     -------
@@ -128,7 +130,7 @@ def compress(
         `src` is not contiguous, too large or no multiple of `typesize`; `typesize`
         or `clevel` is out of range.
     TypeError
-        `src` has no buffer or no length; `filter` or `codec` is not of its enum.
+        `src` has no buffer or no length; `filter` or `codec` is neither of its enum nor a name.
     UnsupportedError
         `codec` is a plugin that is not built in.
 
@@ -147,34 +149,29 @@ def compress(
     if typesize is None:
         typesize = itemsize
     view = byte_view(src, "src")
-    _check_choice(typesize, filter, codec)
+    _check_typesize(typesize)
     if view.nbytes % typesize:
         msg = f"src: expected a multiple of typesize {typesize} bytes, got {view.nbytes}"
         raise ValueError(msg)
     chunk = compress_any_length(view, typesize, clevel, filter, codec)
-    _state.codec = codec
+    _state.codec = choice_of(Codec, "codec", codec)
     return chunk
 
 
-def _check_choice(typesize: int, choice: Filter, codec: Codec) -> None:
-    if not isinstance(choice, Filter):
-        msg = f"filter: expected a Filter, got {choice!r}"
-        raise TypeError(msg)
-    if not isinstance(codec, Codec):
-        msg = f"codec: expected a Codec, got {codec!r}"
-        raise TypeError(msg)
+def _check_typesize(typesize: int) -> None:
     if not 1 <= typesize <= MAX_TYPESIZE:
         msg = f"typesize: expected 1 to {MAX_TYPESIZE}, got {typesize}"
         raise ValueError(msg)
 
 
-def compress_any_length(src: AnyBuffer, typesize: int, clevel: int, choice: Filter, codec: Codec) -> bytes:
+def compress_any_length(src: AnyBuffer, typesize: int, clevel: int, choice: Filter | str, codec: Codec | str) -> bytes:
     """Return `src`, which need not be a whole number of items, as one chunk; as `compress` otherwise."""
-    _check_choice(typesize, choice, codec)
+    one_filter, one_codec = choice_of(Filter, "filter", choice), choice_of(Codec, "codec", codec)
+    _check_typesize(typesize)
     view = byte_view(src, "src")
     check_buffersize(view.nbytes, "src")
     return _engine.compress(
-        view, _params_of_compress(typesize, clevel, choice, codec, _state.blocksize, default_nthreads())
+        view, _params_of_compress(typesize, clevel, one_filter, one_codec, _state.blocksize, default_nthreads())
     )
 
 
@@ -199,8 +196,8 @@ def compress_blosc1(
     src: AnyBuffer,
     typesize: int = 8,
     clevel: int = 5,
-    filter: Filter = Filter.SHUFFLE,  # noqa: A002  (as in `compress`)
-    codec: Codec = Codec.BLOSCLZ,
+    filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (as in `compress`)
+    codec: Codec | str = Codec.BLOSCLZ,
 ) -> bytes:
     """Compress a buffer into one chunk of Blosc1, for readers that know no other.
 
@@ -244,12 +241,13 @@ def compress_blosc1(
     """
     view = byte_view(src, "src")
     check_buffersize(view.nbytes, "src")
+    last = choice_of(Filter, "filter", filter) if isinstance(filter, str) else Filter(filter)
     params = _engine.EncodeParams(
-        codec=Codec(codec).value,
+        codec=(choice_of(Codec, "codec", codec) if isinstance(codec, str) else Codec(codec)).value,
         clevel=clevel,
         typesize=typesize,
         blocksize=_state.blocksize,
-        filters=bytes([*[0] * (NFILTERS - 1), Filter(filter).value]),
+        filters=bytes([*[0] * (NFILTERS - 1), last.value]),
         nthreads=default_nthreads(),
         blosc1=True,
     )
@@ -320,7 +318,9 @@ def decompress(src: AnyBuffer, dst: AnyBuffer | None = None, as_bytearray: bool 
     return _engine.decompress(view, nthreads=default_nthreads())
 
 
-def compress2(src: AnyBuffer, *, cparams: CParams | CParamsDict | None = None, **kwargs: Unpack[CParamsDict]) -> bytes:
+def compress2(
+    src: AnyBuffer, *, cparams: CParams | CParamsDict | None = None, **kwargs: Unpack[Compress2Dict]
+) -> bytes:
     """Compress a buffer into one chunk, with every choice open.
 
     Parameters
@@ -330,7 +330,8 @@ def compress2(src: AnyBuffer, *, cparams: CParams | CParamsDict | None = None, *
     cparams
         How to compress, or instead:
     **kwargs
-        The fields of `CParams`; `typesize` is 8 unless given.
+        The fields of `CParams`; `typesize` is 8 unless given. `filter`, instead of `filters`, is the one filter of the
+        last slot.
 
     Returns
     -------
@@ -369,11 +370,24 @@ def _chosen(cparams: CParams | CParamsDict | None, kwargs: Mapping[str, Any]) ->
     if cparams is not None:
         _refuse_both("cparams", kwargs)
         return as_cparams(cparams, typesize=8)
+    if "filter" in kwargs:
+        kwargs = _with_one_filter(kwargs)
     filters, metas = kwargs.get("filters"), kwargs.get("filters_meta")
     if filters is not None and metas is not None and len(filters) != len(metas):
         msg = f"filters, filters_meta: expected the same length, got {len(filters)} and {len(metas)}"
         raise ValueError(msg)
-    return from_fields(CParams, kwargs)
+    return from_fields(CParams, {**changed_defaults(), **kwargs})
+
+
+def _with_one_filter(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords in which `filter`, as `compress` has it, is the filter of the last slot."""
+    if "filters" in kwargs:
+        msg = "filter and filters: expected one of them, got both"
+        raise TypeError(msg)
+    others = {name: value for name, value in kwargs.items() if name != "filter"}
+    metas = others.get("filters_meta")
+    slots = 1 if metas is not None else NFILTERS
+    return {**others, "filters": [*[Filter.NOFILTER] * (slots - 1), kwargs["filter"]]}
 
 
 def _refuse_both(name: str, kwargs: Mapping[str, object]) -> None:
@@ -495,23 +509,21 @@ def clib_info(codec: Codec) -> tuple[bytes, bytes]:
     return _CLIBS[number_of(codec)].encode(), _engine.codec_version(number_of(codec))[1].encode()
 
 
-def set_compressor(codec: Codec) -> int:
+def set_compressor(codec: Codec | str) -> int:
     """Set what `get_compressor` reports, and return the codec's number.
 
     Raises
     ------
     TypeError
-        `codec` is not a `Codec`.
+        `codec` is neither a `Codec` nor a str.
     ValueError
         It is none of `compressor_list`.
 
     """
-    if not isinstance(codec, Codec):
-        msg = f"codec: expected a Codec, got {codec!r}"
-        raise TypeError(msg)
-    clib_info(codec)
-    _state.codec = codec
-    return int(codec.value)
+    wanted = choice_of(Codec, "codec", codec)
+    clib_info(wanted)
+    _state.codec = wanted
+    return int(wanted.value)
 
 
 def get_compressor() -> str:

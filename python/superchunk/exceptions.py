@@ -10,10 +10,13 @@
     │   └── DamagedFrameError               an earlier commit in the file is whole
     ├── UnsupportedError(NotImplementedError, ValueError)
     │                                       a codec or filter that is not built in
-    ├── StorageError(OSError)               reading or writing failed
+    ├── StorageError(OSError)               reading or writing failed; by its errno it is also
     │   ├── LockedError(BlockingIOError)    another process is writing there
-    │   └── MissingFileError(FileNotFoundError)
-    │                                       a file that a container names is not there
+    │   ├── MissingFileError(FileNotFoundError)
+    │   ├── ExistingFileError(FileExistsError)
+    │   ├── NoPermissionError(PermissionError)
+    │   ├── IsFolderError(IsADirectoryError)
+    │   └── NotFolderError(NotADirectoryError)
     ├── ReadOnlyError(ValueError)           a change through a handle that may only read
     ├── ClosedError(ValueError)             use of a closed handle
     ├── ArgumentError(ValueError)           an argument that cannot be used
@@ -22,19 +25,21 @@
     └── MetalayerError                      a metalayer cannot be stored as asked
         ├── MetalayerKeyError(KeyError)     no metalayer of that name
         └── MetalayerValueError(ValueError) its name, size or value is not allowed
-            └── UnsafeDeserializationError  a whole container, or a reference, that `deserialize="safe"` leaves out
+            └── UnsafeDeserializationError  a value or a frame that stands for something else
 
 All are `RuntimeError` as well, because that is what programs written for
 python-blosc2 catch. Other wrong arguments raise the plain `ValueError` or
-`TypeError`. The numbers in a message are attributes too.
+`TypeError`. The numbers in a message are attributes too. All go through pickle
+and `copy` with their attributes, so that a process of a pool can send them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "ArgumentError",
@@ -42,7 +47,9 @@ __all__ = [
     "ClosedError",
     "DamagedFrameError",
     "DtypeError",
+    "ExistingFileError",
     "FormatError",
+    "IsFolderError",
     "KeywordError",
     "LockedError",
     "MetalayerError",
@@ -50,6 +57,8 @@ __all__ = [
     "MetalayerValueError",
     "MissingFileError",
     "NewerFormatError",
+    "NoPermissionError",
+    "NotFolderError",
     "ReadOnlyError",
     "StorageError",
     "SuperchunkError",
@@ -61,6 +70,15 @@ __all__ = [
 
 class SuperchunkError(RuntimeError):
     """Any failure of superchunk that is not a wrong argument."""
+
+    def __reduce__(self) -> tuple[Callable[..., SuperchunkError], tuple[object, ...], dict[str, object]]:
+        """Return what pickle and copy make the error from: class, message and attributes."""
+        return _remade, (type(self), *self.args), self.__dict__
+
+
+def _remade(kind: type[SuperchunkError], *args: object) -> SuperchunkError:
+    """Return an error of a message that was put together before; see `SuperchunkError.__reduce__`."""
+    return kind.__new__(kind, *args)
 
 
 class FormatError(SuperchunkError, ValueError):
@@ -117,7 +135,8 @@ class DtypeError(FormatError, TypeError):
 class DamagedFrameError(FormatError):
     """A frame that is damaged now, in whose file an earlier commit is whole.
 
-    ``open(..., recover=True)`` reads that commit, and `repair` makes a frame of it.
+    ``open(..., recover=True)`` reads that commit, and ``repair(..., recover=True)`` makes a frame of it; `repair`
+    alone of what is left of the present state.
 
     Parameters
     ----------
@@ -130,7 +149,7 @@ class DamagedFrameError(FormatError):
 
     def __init__(self, damage: FormatError, *, nchunks: int, nbytes: int) -> None:
         super().__init__(damage.field, at=damage.at, expected=damage.expected, found=damage.found)
-        rescue = "open(..., recover=True) reads it, repair() makes a frame of it"
+        rescue = "open(..., recover=True) reads it, repair(..., recover=True) makes a frame of it"
         self.args = (f"{damage}; the file holds an intact commit of {nchunks} chunks, {nbytes} bytes: {rescue}",)
         self.nchunks = nchunks
         self.nbytes = nbytes
@@ -162,8 +181,16 @@ class UnsupportedError(SuperchunkError, NotImplementedError, ValueError):
 class StorageError(OSError, SuperchunkError):
     """Reading or writing the bytes of a container failed.
 
-    `OSError` comes first, for it is the one that fills `errno`, `strerror` and `filename`.
+    `OSError` comes first, for it is the one that fills `errno`, `strerror` and `filename`. As with
+    `OSError`, the errno chooses the class: ``StorageError(errno.ENOENT, ...)`` is a `MissingFileError`.
     """
+
+    def __new__(cls, *args: object) -> Self:
+        """Return an error of the class that belongs to the errno, the first of `args` if there are two."""
+        kind = cls
+        if cls is StorageError and len(args) > 1:
+            kind = _BY_ERRNO.get(args[0], cls)  # type: ignore[assignment]
+        return super().__new__(kind, *args)
 
 
 class LockedError(StorageError, BlockingIOError):
@@ -175,7 +202,34 @@ class LockedError(StorageError, BlockingIOError):
 
 
 class MissingFileError(StorageError, FileNotFoundError):
-    """A file that a container names is not there."""
+    """There is nothing at a path, or a file that a container names is not there."""
+
+
+class ExistingFileError(StorageError, FileExistsError):
+    """Something is at a path where something new was to be made."""
+
+
+class NoPermissionError(StorageError, PermissionError):
+    """The system does not allow it."""
+
+
+class IsFolderError(StorageError, IsADirectoryError):
+    """A directory is where a file was expected."""
+
+
+class NotFolderError(StorageError, NotADirectoryError):
+    """A part of a path that should be a directory is none."""
+
+
+_BY_ERRNO: dict[object, type[StorageError]] = {
+    errno.ENOENT: MissingFileError,
+    errno.EEXIST: ExistingFileError,
+    errno.EACCES: NoPermissionError,
+    errno.EPERM: NoPermissionError,
+    errno.EISDIR: IsFolderError,
+    errno.ENOTDIR: NotFolderError,
+}
+"""The errors that Python's own `OSError` has classes for, too."""
 
 
 class ReadOnlyError(SuperchunkError, ValueError):
@@ -250,4 +304,8 @@ class MetalayerValueError(MetalayerError, ValueError):
 
 
 class UnsafeDeserializationError(MetalayerValueError):
-    """A value that is not read: a container or a reference with ``deserialize="safe"``, or of an unknown code."""
+    """What is not read, because it stands for something else or may hold anything.
+
+    A metadata value: a container or a reference with ``deserialize="safe"``, or one of an unknown code. A frame whose
+    chunks are not its data: a stored expression, or an incomplete cache of another array.
+    """

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from superchunk import _engine
 from superchunk._buffers import byte_view
+from superchunk._handle import of_one_state
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError, UnsafeDeserializationError
 from superchunk.frame import values
 from superchunk.frame.b2nd import LAYERS, ArrayLayout
@@ -122,6 +123,10 @@ class Meta(Mapping[str, Any]):
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
+    def _meta(self) -> Mapping[str, bytes]:
+        store = self._handle.fresh()
+        return store.told(lambda: store.meta)
+
     def raw(self, name: str | bytes) -> bytes:
         """Return the bytes of a metalayer as they stand in the header.
 
@@ -131,7 +136,7 @@ class Meta(Mapping[str, Any]):
             There is none of that name; a KeyError.
 
         """
-        layers = self._handle.fresh().meta
+        layers = self._meta()
         try:
             return layers[_key(name)]
         except KeyError:
@@ -183,15 +188,19 @@ class Meta(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is a metalayer of that name."""
-        return _key(name) in self._handle.fresh().meta
+        return isinstance(name, (str, bytes)) and _key(name) in self._meta()
+
+    def get(self, name: object, default: Any = None) -> Any:  # noqa: ANN401  (what was stored)
+        """Return a value, `default` if there is none of that name."""
+        return super().get(_key(name), default) if isinstance(name, (str, bytes)) else default
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names, in the order of the header."""
-        return iter(list(self._handle.fresh().meta))
+        return iter(list(self._meta()))
 
     def __len__(self) -> int:
         """Return the number of metalayers."""
-        return len(self._handle.fresh().meta)
+        return len(self._meta())
 
     def keys(self) -> list[str]:  # type: ignore[override]  # a list, as users know it
         """Return the names."""
@@ -207,6 +216,7 @@ class Meta(Mapping[str, Any]):
         msg = "meta: use meta[:].values()"
         raise NotImplementedError(msg)
 
+    @of_one_state
     def getall(self) -> dict[str, Any]:
         """Return all names and values."""
         return {name: self[name] for name in self}
@@ -253,7 +263,7 @@ class VlMeta(MutableMapping[str, Any]):
     @property
     def mode(self) -> str:
         """The owner's mode."""
-        return self._handle.mode
+        return self._handle.options.mode
 
     @property
     def urlpath(self) -> str | None:
@@ -263,17 +273,21 @@ class VlMeta(MutableMapping[str, Any]):
     @property
     def mmap_mode(self) -> str | None:
         """The owner's mmap mode."""
-        return self._handle.mmap_mode
+        return self._handle.options.mmap_mode
 
     @property
     def initial_mapping_size(self) -> int | None:
         """The owner's, as given; nothing is mapped."""
-        return self._handle.initial_mapping_size
+        return self._handle.options.initial_mapping_size
 
     @property
     def locking(self) -> bool:
         """Whether the owner takes part in the lock protocol."""
-        return self._handle.locking
+        return self._handle.options.locking
+
+    def _vlmeta(self) -> Mapping[str, bytes]:
+        store = self._handle.fresh()
+        return store.told(lambda: store.vlmeta)
 
     def raw(self, name: str | bytes) -> bytes:
         """Return the bytes of a metalayer, decompressed but not unpacked.
@@ -288,7 +302,7 @@ class VlMeta(MutableMapping[str, Any]):
             Its chunk is damaged.
 
         """
-        layers = self._handle.fresh().vlmeta
+        layers = self._vlmeta()
         try:
             chunk = layers[_key(name)]
         except KeyError:
@@ -332,7 +346,7 @@ class VlMeta(MutableMapping[str, Any]):
         """Return one value, or with ``[:]`` a dict of all."""
         if _is_everything(name):
             return self.getall()
-        return values.unpack(self.raw(name), hook=_read_frame if self._handle.deserialize == "full" else None)
+        return values.unpack(self.raw(name), hook=_read_frame if self._handle.options.deserialize == "full" else None)
 
     def __setitem__(self, name: str | bytes | slice, value: object) -> None:
         """Store a value; ``vlmeta[:] = mapping`` is ``update(mapping)``."""
@@ -353,15 +367,62 @@ class VlMeta(MutableMapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is a metalayer of that name."""
-        return _key(name) in self._handle.fresh().vlmeta
+        return isinstance(name, (str, bytes)) and _key(name) in self._vlmeta()
+
+    def get(self, name: object, default: Any = None) -> Any:  # noqa: ANN401  (what was stored)
+        """Return a value, `default` if there is none of that name."""
+        return super().get(_key(name), default) if isinstance(name, (str, bytes)) else default
+
+    def get_names(self) -> list[str]:
+        """Return the names, in the order they were added; python-blosc2's name for ``list(vlmeta)``."""
+        return list(self)
+
+    def get_vlmeta(self, name: str | bytes) -> bytes:
+        """Return the packed bytes of a metalayer; python-blosc2's name for `raw`.
+
+        Raises
+        ------
+        MetalayerKeyError, MetalayerValueError, FormatError
+            As for `raw`.
+
+        """
+        return self.raw(name)
+
+    def nvlmetalayers(self) -> int:
+        """Return the number of metalayers; python-blosc2's name for ``len(vlmeta)``."""
+        return len(self)
+
+    def set_vlmeta(self, name: str | bytes, content: AnyBuffer) -> None:
+        """Store packed bytes under a new or an old name; python-blosc2's name for `set_raw`.
+
+        Raises
+        ------
+        ReadOnlyError, MetalayerValueError
+            As for `set_raw`.
+
+        """
+        self.set_raw(name, content)
+
+    def del_vlmeta(self, name: str | bytes) -> None:
+        """Remove a metalayer; python-blosc2's name for ``del vlmeta[name]``.
+
+        Raises
+        ------
+        ReadOnlyError
+            The handle may only read; a ValueError.
+        MetalayerKeyError
+            There is none of that name; a KeyError.
+
+        """
+        del self[name]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names, in the order they were added."""
-        return iter(list(self._handle.fresh().vlmeta))
+        return iter(list(self._vlmeta()))
 
     def __len__(self) -> int:
         """Return the number of metalayers."""
-        return len(self._handle.fresh().vlmeta)
+        return len(self._vlmeta())
 
     def clear(self) -> None:
         """Remove all values, whether they can be read or not."""
@@ -370,6 +431,7 @@ class VlMeta(MutableMapping[str, Any]):
             for name in list(store.vlmeta):
                 store.del_vlmeta(name)
 
+    @of_one_state
     def getall(self) -> dict[str, Any]:
         """Return all names and values."""
         return {name: self[name] for name in self}

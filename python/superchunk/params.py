@@ -17,10 +17,11 @@ import enum
 import operator
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypedDict, TypeVar
 
 from superchunk.exceptions import ArgumentError
 
@@ -224,7 +225,8 @@ def set_nthreads(nthreads: int) -> int:
     global _default_nthreads
     checked = _integer("nthreads", nthreads, 1, MAX_NTHREADS)
     previous, _default_nthreads = _default_nthreads, checked
-    cparams_dflts["nthreads"] = dparams_dflts["nthreads"] = checked
+    for kept in (cparams_dflts, dparams_dflts, _usual_cparams, _usual_dparams):
+        kept["nthreads"] = checked
     return previous
 
 
@@ -246,6 +248,26 @@ def _integer(name: str, value: object, low: int, high: int) -> int:
     return number
 
 
+def as_flag(name: str, value: object) -> bool:
+    """Return a bool, NumPy's too, 0 or 1 as a bool; text is none."""
+    if value is True or value is False:
+        return value
+    if type(value).__name__ not in ("bool", "bool_") and not (hasattr(value, "__index__") and value in (0, 1)):
+        msg = f"{name}: expected True or False, got {value!r}"
+        raise TypeError(msg)
+    return bool(value)
+
+
+def _listed(name: str, value: object) -> Sequence[Any]:
+    """Return a list of any kind, which a str is not."""
+    if isinstance(value, (list, tuple)):
+        return value
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        msg = f"{name}: expected a list, got {value!r}"
+        raise TypeError(msg)
+    return list(value)
+
+
 _E = TypeVar("_E", bound=enum.Enum)
 
 
@@ -253,14 +275,39 @@ def _member(kind: type[_E], name: str, value: object, low: int, high: int) -> _E
     """Return the member of `kind` that `value` is or names by number, else the number."""
     if isinstance(value, kind):
         return value
+    if isinstance(value, str):
+        return choice_of(kind, name, value)
     if isinstance(value, enum.Enum):
-        msg = f"{name}: expected a {kind.__name__} or its number, got {value!r}"
+        msg = f"{name}: expected a {kind.__name__}, its name or its number, got {value!r}"
         raise TypeError(msg)
     number = _integer(name, value, low, high)
     try:
         return kind(number)
     except ValueError:
         return number
+
+
+def choice_of(kind: type[_E], name: str, value: object) -> _E:
+    """Return the member of `kind` that `value` is, or whose name it is, in upper or lower case.
+
+    Raises
+    ------
+    TypeError
+        It is neither a member nor a str.
+    ArgumentError
+        There is no member of that name; a ValueError.
+
+    """
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, str):
+        msg = f"{name}: expected a {kind.__name__} or its name, got {value!r}"
+        raise TypeError(msg)
+    try:
+        return kind[value.upper()]
+    except KeyError:
+        msg = f"{name}: expected one of {', '.join(member.name.lower() for member in kind)}, got {value!r}"
+        raise ArgumentError(msg) from None
 
 
 def number_of(choice: enum.Enum | int) -> int:
@@ -273,11 +320,44 @@ _OF_NUMBERS = (Codec.ZFP_ACC, Codec.ZFP_PREC, Codec.ZFP_RATE)
 """Codecs that compress numbers, not bytes."""
 
 
-class _Unasked(list["Filter | int"]):
+_T = TypeVar("_T")
+
+
+class ReadOnlyList(list[_T]):
+    """A list that cannot be changed, as it belongs to parameters that cannot.
+
+    It reads, compares and prints as the list that python-blosc2 has there.
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        msg = (
+            "the lists of CParams cannot be changed: make new parameters, dataclasses.replace(cparams, filters=[...]), "
+            "and assign them, schunk.cparams = ..."
+        )
+        raise TypeError(msg)
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]  # of a list there is none
+        """Return the hash of the items."""
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled and copied as a whole, not item by item."""
+        return type(self), (list(self),)
+
+
+class _Unasked(ReadOnlyList["Filter | int"]):
     """The filters of whoever names none: a shuffle, which a codec that needs numbers as they are goes without."""
 
-    def __init__(self) -> None:
-        super().__init__([*[Filter.NOFILTER] * (NFILTERS - 1), Filter.SHUFFLE])
+    __slots__ = ()
+
+
+_UNASKED: Final = _Unasked([*[Filter.NOFILTER] * (NFILTERS - 1), Filter.SHUFFLE])
+_NO_METAS: Final = ReadOnlyList([0] * NFILTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +367,7 @@ class CParams:
     Parameters
     ----------
     codec
-        A `Codec`, or the number of one; numbers from 160 are user codecs.
+        A `Codec`, its name, as "zstd", or its number; numbers from 160 are user codecs.
     codec_meta
         A number for the codec, -128 to 255: the side of NDLZ's cells, the tolerance, precision or rate of ZFP.
     clevel
@@ -303,11 +383,12 @@ class CParams:
     splitmode
         Whether the byte streams of a block are compressed one by one.
     filters
-        Up to six, in the order they run when compressing. A shorter list fills
-        the pipeline from its first slot. Default: SHUFFLE in the last slot; none with ZFP.
+        Up to six, in the order they run when compressing: members of `Filter`, names or numbers. A shorter list fills
+        the pipeline from its first slot. Default: SHUFFLE in the last slot; none with ZFP. Kept as a list
+        that cannot be changed.
     filters_meta
         A number for each filter, -128 to 255, see `Filter`; cut to the length of
-        `filters`.
+        `filters`. Containers record 0 to 127: python-blosc2 opens no frame with larger ones.
     tuner
         Who chooses the block size.
 
@@ -333,17 +414,34 @@ class CParams:
     nthreads: int = field(default_factory=default_nthreads)
     blocksize: int = 0
     splitmode: SplitMode | int = SplitMode.AUTO_SPLIT
-    filters: Sequence[Filter | int] = field(default_factory=_Unasked)
-    filters_meta: Sequence[int] = field(default_factory=lambda: [0] * NFILTERS)
+    filters: Sequence[Filter | int] = field(default_factory=lambda: _UNASKED)
+    filters_meta: Sequence[int] = field(default_factory=lambda: _NO_METAS)
     tuner: Tuner | int = Tuner.STUNE
 
+    if TYPE_CHECKING:  # what is taken is more than what is kept: names and numbers become members
+
+        def __init__(
+            self,
+            codec: Codec | int | str = Codec.ZSTD,
+            codec_meta: int = 0,
+            clevel: int = 5,
+            use_dict: bool = False,  # noqa: FBT001, FBT002 - positional for users of python-blosc2
+            typesize: int = 8,
+            nthreads: int = ...,
+            blocksize: int = 0,
+            splitmode: SplitMode | int | str = SplitMode.AUTO_SPLIT,
+            filters: Sequence[Filter | int | str] = ...,
+            filters_meta: Sequence[int] = ...,
+            tuner: Tuner | int | str = Tuner.STUNE,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        """Check every field and replace numbers by members, in copies of the lists."""
+        """Check every field and replace names and numbers by members; the lists become read-only copies."""
         checked: dict[str, object] = {
             "codec": _member(Codec, "codec", self.codec, 0, _BYTE),
             "codec_meta": _integer("codec_meta", self.codec_meta, -128, _BYTE),
             "clevel": _integer("clevel", self.clevel, 0, 9),
-            "use_dict": bool(self.use_dict),
+            "use_dict": as_flag("use_dict", self.use_dict),
             "typesize": _integer("typesize", self.typesize, 1, MAX_TYPESIZE),
             "nthreads": _integer("nthreads", self.nthreads, 1, MAX_NTHREADS),
             "blocksize": _integer("blocksize", self.blocksize, 0, MAX_BLOCKSIZE),
@@ -351,13 +449,13 @@ class CParams:
             "tuner": _member(Tuner, "tuner", self.tuner, 0, _BYTE),
         }
         plain = isinstance(self.filters, _Unasked) and checked["codec"] in _OF_NUMBERS
-        given = [Filter.NOFILTER] * NFILTERS if plain else self.filters
+        given = [Filter.NOFILTER] * NFILTERS if plain else _listed("filters", self.filters)
         filters = [
             f if type(f) is Filter else _member(Filter, f"filters[{i}]", f, 0, _BYTE) for i, f in enumerate(given)
         ]
         meta = [
             m if type(m) is int and 0 <= m <= _BYTE else _integer(f"filters_meta[{i}]", m, -128, _BYTE)
-            for i, m in enumerate(self.filters_meta)
+            for i, m in enumerate(_listed("filters_meta", self.filters_meta))
         ]
         if len(filters) > NFILTERS:
             msg = f"filters: expected at most {NFILTERS}, got {len(filters)}"
@@ -366,21 +464,12 @@ class CParams:
             msg = f"filters_meta: expected {len(filters)} numbers, one per filter, got {len(meta)}"
             raise ArgumentError(msg)
         streams = self.typesize if self.typesize <= MAX_HEADER_TYPESIZE else 0
-        checked["filters"] = filters
-        checked["filters_meta"] = [
+        checked["filters"] = ReadOnlyList(filters)
+        checked["filters_meta"] = ReadOnlyList(
             streams if f is Filter.BYTEDELTA and m == 0 else m for f, m in zip(filters, meta, strict=False)
-        ]
+        )
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-
-
-def copied(cparams: CParams) -> CParams:
-    """Return the same parameters, which are checked already, with lists of their own."""
-    new = object.__new__(CParams)
-    for name in CParams.__match_args__:
-        value = getattr(cparams, name)
-        object.__setattr__(new, name, [*value] if type(value) is list else value)
-    return new
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +496,7 @@ class DParams:
 
 
 MODES: Final = ("r", "a", "w")
+_MODE_ALIASES: Final = {"r+": "a"}
 MMAP_MODES: Final = {"r": "r", "r+": "a", "w+": "w", "c": "a"}
 """mmap mode -> the mode that matches it."""
 SyncLevel = Literal["never", "explicit", "commit"]
@@ -420,9 +510,10 @@ def local_path(urlpath: object) -> str | None:
     Raises
     ------
     TypeError
-        `urlpath` is neither str nor path-like.
-    ValueError
-        It is a URL of another scheme.
+        `urlpath` is neither str, bytes nor path-like.
+    ArgumentError
+        It is empty, no path that the system takes (a NUL, a lone surrogate), or a URL of another scheme or of
+        another machine; a ValueError.
 
     """
     if urlpath is None:
@@ -430,15 +521,61 @@ def local_path(urlpath: object) -> str | None:
     path = os.fspath(urlpath)  # type: ignore[call-overload]
     if isinstance(path, bytes):
         path = os.fsdecode(path)
-    if "://" not in path:
-        return str(path)
+    path = str(path) if "://" not in path else _path_of_url(path)
+    if not path:
+        msg = "urlpath: expected a path, got an empty one; None stands for a container in memory"
+        raise ArgumentError(msg)
+    if "\0" in path:
+        msg = f"urlpath: expected a path without NUL bytes, got {path!r}"
+        raise ArgumentError(msg)
+    if not path.isascii():
+        try:
+            os.fsencode(path)
+        except UnicodeError as error:
+            msg = f"urlpath: expected a path that the system can encode, got {path!r} ({error.reason})"  # type: ignore[attr-defined]
+            raise ArgumentError(msg) from None
+    return path
+
+
+def _path_of_url(url: str) -> str:
+    """Return the path that a ``file://`` URL names on this machine."""
     from urllib.parse import unquote, urlsplit  # noqa: PLC0415  (few paths are URLs)
 
-    parts = urlsplit(path)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        msg = f"urlpath: {url!r} is no URL: {error}"
+        raise ArgumentError(msg) from None
     if parts.scheme != "file":
-        msg = f"urlpath: {path!r} is a URL of scheme {parts.scheme!r}; only local paths and file:// are supported"
-        raise ValueError(msg)
+        msg = f"urlpath: {url!r} is a URL of scheme {parts.scheme!r}; only local paths and file:// are supported"
+        raise ArgumentError(msg)
+    if parts.netloc not in ("", "localhost"):
+        msg = (
+            f"urlpath: {url!r} names the host {parts.netloc!r}; expected file:///PATH with three slashes, "
+            "an absolute path on this machine"
+        )
+        raise ArgumentError(msg)
+    if parts.query or parts.fragment:
+        msg = f"urlpath: {url!r} has a query or a fragment; write ? as %3F and # as %23 if they belong to the path"
+        raise ArgumentError(msg)
     return unquote(parts.path)
+
+
+def checked_mode(mode: object) -> str:
+    """Return a mode that was given as "r", "a" or "w"; "r+", as files have it, is "a".
+
+    Raises
+    ------
+    ArgumentError
+        It is none of these; a ValueError.
+
+    """
+    if mode in MODES:
+        return str(mode)
+    if isinstance(mode, str) and mode in _MODE_ALIASES:
+        return _MODE_ALIASES[mode]
+    msg = f"mode: expected one of {MODES}, got {mode!r}"
+    raise ArgumentError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,8 +612,8 @@ class Storage:
     Raises
     ------
     ValueError
-        `mode`, `mmap_mode` or `sync` is not one of the above, or `urlpath` is a URL that is
-        not of a local file.
+        `mode`, `mmap_mode` or `sync` is not one of the above, or `urlpath` is empty, no path, or a URL that
+        is not of a local file.
 
     """
 
@@ -498,31 +635,40 @@ class Storage:
             mode = _replaced_none("mode", "a")
         if locking is None:
             locking = _replaced_none("locking", default=False)
-        if mode not in MODES:
-            msg = f"mode: expected one of {MODES}, got {mode!r}"
-            raise ValueError(msg)
+        mode = checked_mode(mode)
         if self.mmap_mode is not None and self.mmap_mode not in MMAP_MODES:
             msg = f"mmap_mode: expected one of {tuple(MMAP_MODES)} or None, got {self.mmap_mode!r}"
             raise ValueError(msg)
         if self.sync not in SYNC_LEVELS:
             msg = f"sync: expected one of {SYNC_LEVELS}, got {self.sync!r}"
             raise ValueError(msg)
-        if self.compact_above is not None and not 0 <= self.compact_above <= 1:
-            msg = f"compact_above: expected None or a share from 0 to 1, got {self.compact_above!r}"
-            raise ValueError(msg)
+        _check_share("compact_above", self.compact_above)
+        if self.meta is not None and not isinstance(self.meta, Mapping):
+            msg = f"meta: expected a dict of names and values, got {self.meta!r}"
+            raise TypeError(msg)
         size = self.initial_mapping_size
         path = local_path(self.urlpath)
         checked = {
-            "contiguous": path is not None if self.contiguous is None else bool(self.contiguous),
+            "contiguous": path is not None if self.contiguous is None else as_flag("contiguous", self.contiguous),
             "urlpath": path,
             "mode": mode,
             "initial_mapping_size": None if size is None else _integer("initial_mapping_size", size, 1, 2**63 - 1),
-            "locking": bool(locking),
+            "locking": as_flag("locking", locking),
             "meta": None if self.meta is None else dict(self.meta),
-            "seal": bool(self.seal),
+            "seal": as_flag("seal", self.seal),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+
+def _check_share(name: str, value: object) -> None:
+    if value is None:
+        return
+    msg = f"{name}: expected None or a share from 0 to 1, got {value!r}"
+    if not isinstance(value, Real):
+        raise TypeError(msg)
+    if not 0 <= float(value) <= 1:
+        raise ArgumentError(msg)
 
 
 _D = TypeVar("_D", str, bool)
@@ -536,17 +682,23 @@ def _replaced_none(name: str, default: _D) -> _D:
 class CParamsDict(TypedDict, total=False):
     """The fields of `CParams`, for dicts and keyword arguments."""
 
-    codec: Codec | int
+    codec: Codec | int | str
     codec_meta: int
     clevel: int
     use_dict: bool
     typesize: int
     nthreads: int
     blocksize: int
-    splitmode: SplitMode | int
-    filters: Sequence[Filter | int]
+    splitmode: SplitMode | int | str
+    filters: Sequence[Filter | int | str]
     filters_meta: Sequence[int]
-    tuner: Tuner | int
+    tuner: Tuner | int | str
+
+
+class Compress2Dict(CParamsDict, total=False):
+    """The keywords of `compress2`."""
+
+    filter: Filter | str
 
 
 class DParamsDict(TypedDict, total=False):
@@ -583,6 +735,9 @@ def from_fields(kind: type[_P], given: Mapping[str, Any]) -> _P:
 
     """
     names = kind.__match_args__
+    if not isinstance(given, Mapping):
+        msg = f"{kind.__name__}: expected one, or a dict of its fields, got {given!r}"
+        raise TypeError(msg)
     for key in given:
         if key not in names:
             msg = f"{kind.__name__}: unknown field {key!r}; the fields are {', '.join(names)}"
@@ -597,9 +752,10 @@ def as_cparams(value: CParams | Mapping[str, Any] | None, typesize: int) -> CPar
     if value is not None and not isinstance(value, Mapping):
         msg = f"cparams: expected a CParams, a dict of its fields or None, got {type(value).__name__}"
         raise TypeError(msg)
-    if not value:
-        return copied(_default_cparams(typesize, _default_nthreads))
-    return from_fields(CParams, {"typesize": typesize, **value})
+    changed = changed_defaults()
+    if not value and not changed:
+        return _default_cparams(typesize, _default_nthreads)
+    return from_fields(CParams, {"typesize": typesize, **changed, **(value or {})})
 
 
 @lru_cache(maxsize=16)
@@ -613,19 +769,55 @@ def as_dparams(value: DParams | Mapping[str, Any] | None) -> DParams:
     if isinstance(value, DParams):
         return value
     if value is None:
-        return _default_dparams(_default_nthreads)
+        value = {}
     if not isinstance(value, Mapping):
         msg = f"dparams: expected a DParams, a dict of its fields or None, got {type(value).__name__}"
         raise TypeError(msg)
-    return from_fields(DParams, value)
+    if dparams_dflts != _usual_dparams:
+        value = {**dparams_dflts, **value}
+    return from_fields(DParams, value) if value else _default_dparams(_default_nthreads)
 
 
 _default_dparams: Final = lru_cache(maxsize=1)(DParams)
 """The same for all who ask for no other number of threads."""
 
-cparams_dflts: dict[str, Any] = asdict(CParams())
-"""The defaults of `CParams`; a copy to look at, changing it changes nothing."""
-dparams_dflts: dict[str, Any] = asdict(DParams())
-"""The defaults of `DParams`."""
-storage_dflts: dict[str, Any] = asdict(Storage())
-"""The defaults of `Storage`."""
+
+def _plain_fields(params: CParams | DParams) -> dict[str, Any]:
+    """Return the fields of parameters, with lists that can be changed."""
+    values = {name: getattr(params, name) for name in params.__match_args__}
+    return {name: [*value] if isinstance(value, list) else value for name, value in values.items()}
+
+
+def changed_defaults() -> dict[str, Any]:
+    """Return what the user has changed in `cparams_dflts`; the typesize is the data's in any case."""
+    if cparams_dflts == _usual_cparams:
+        return {}
+    return {
+        name: value
+        for name, value in cparams_dflts.items()
+        if name != "typesize" and (name not in _usual_cparams or value != _usual_cparams[name])
+    }
+
+
+class _StorageDefaults(dict[str, Any]):
+    """The defaults of `Storage`, which cannot be changed."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        msg = "storage_dflts: where containers live has fixed defaults; pass storage= or its fields to the call"
+        raise TypeError(msg)
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = setdefault = pop = popitem = clear = _refuse
+
+
+_usual_cparams: Final = _plain_fields(CParams())
+_usual_dparams: Final = _plain_fields(DParams())
+cparams_dflts: dict[str, Any] = _plain_fields(CParams())
+"""The defaults where no `CParams` is given, or a dict of some fields; what is assigned here holds from then on.
+
+As in python-blosc2 neither ``CParams()`` itself nor open containers go by it.
+"""
+dparams_dflts: dict[str, Any] = _plain_fields(DParams())
+"""The same for `DParams`."""
+storage_dflts: dict[str, Any] = _StorageDefaults(asdict(Storage()))
+"""The defaults of `Storage`, to look at."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from superchunk import _engine
 from superchunk._buffers import byte_view
 from superchunk._chunk_reads import ChunkInfo, chunk_bytes
-from superchunk._encoding import cparams_of, settings_of
+from superchunk._encoding import cparams_of, narrow_metas, settings_of
 from superchunk._facts import FactCalls, check_usable
 from superchunk._opening import (
     check_deserialize,
@@ -37,11 +37,14 @@ from superchunk._opening import (
     pack_layers,
     publishing,
 )
+from superchunk._plan import chunk_start
 from superchunk._shaped import read_shaped
 from superchunk._user import hooks_for
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
 from superchunk.exceptions import ArgumentError
+from superchunk.frame.metalayers import PLACEHOLDERS
 from superchunk.params import (
+    MAX_BUFFERSIZE,
     DParams,
     Storage,
     as_cparams,
@@ -55,17 +58,31 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from superchunk._buffers import AnyBuffer
-    from superchunk._handle import Deserialize, Handle
+    from superchunk._handle import Handle
     from superchunk.params import CParams, CParamsDict, DParamsDict, StorageDict
     from superchunk.storage.base import ChunkStore
+    from superchunk.storage.options import Deserialize
 
 __all__ = ["ChunkInfo", "SChunk"]
 
 _DEFAULT_CHUNKSIZE: Final = 2**24
 """Bytes of a chunk without data to go by."""
-_MAX_CHUNKSIZE: Final = 2**31 - 1
 _ANY_CHUNKSIZE: Final = -1
 _STORAGE_FIELDS: Final = frozenset(f.name for f in fields(Storage))
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
+    """Return what python-blosc2 has in its module of this name and superchunk elsewhere."""
+    if name in {"load", "open"}:
+        from superchunk import _frames  # noqa: PLC0415 - a layer above this one
+
+        return getattr(_frames, name)
+    if name in {"Meta", "vlmeta"}:
+        from superchunk.meta import Meta, VlMeta  # noqa: PLC0415 - asked for by few programs
+
+        return Meta if name == "Meta" else VlMeta
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
 
 
 class SChunk(FactCalls):
@@ -74,7 +91,7 @@ class SChunk(FactCalls):
     Parameters
     ----------
     chunksize
-        Bytes of a full chunk, up to 2**31 - 1; -1: chunks may all differ. None, the
+        Bytes of a full chunk, up to `MAX_BUFFERSIZE`; -1: chunks may all differ. None, the
         default: the length of `data`, at most 2**28; 2**24 without data.
     data
         A C-contiguous buffer, cut into chunks; the last one may be shorter.
@@ -153,8 +170,8 @@ class SChunk(FactCalls):
         if mode_of(place) == "r" or place.mmap_mode in ("r+", "c"):
             msg = f"mode {place.mmap_mode or place.mode!r}: cannot open {path!r} for reading, it does not exist"
             raise ArgumentError(msg)
-        self._make(place, chunksize, view, as_cparams(cparams, itemsize), decompress, {}, there=found)
-        self._handle.deserialize = wanted
+        compress = as_cparams(cparams, itemsize)
+        self._make(place, chunksize, view, compress, decompress, {}, deserialize=wanted)
 
     def _make(
         self,
@@ -165,7 +182,7 @@ class SChunk(FactCalls):
         decompress: DParams,
         values: Mapping[str, object],
         *,
-        there: bool | None = None,
+        deserialize: Deserialize = "safe",
     ) -> None:
         """Make a new container with `values` as metadata; its file gets its name with the first content."""
         step = _chunksize(chunksize, view, compress.typesize)
@@ -179,7 +196,7 @@ class SChunk(FactCalls):
             compress = chosen = replace(compress, blocksize=blocksize)
         filled = bool(values) or (view is not None and view.nbytes > 0)
         settings = settings_of(compress, decompress.nthreads)
-        handle = create_handle(place, settings, step, layers, publish=not filled, there=there)
+        handle = create_handle(place, settings, step, layers, publish=not filled, deserialize=deserialize)
         self._attach(handle, chosen, decompress)
         if filled:
             with publishing(handle), handle.opened().batch():
@@ -247,7 +264,7 @@ class SChunk(FactCalls):
     def _fill_opened(self, view: memoryview) -> None:
         """Put the data given to the constructor into an existing container, if that is empty."""
         handle = self._handle
-        if handle.mode == "r" or handle.opened().nchunks:
+        if handle.options.mode == "r" or handle.opened().nchunks:
             self.close()
             raise existing_data_error(handle.urlpath or "")
         try:
@@ -279,7 +296,8 @@ class SChunk(FactCalls):
         """Return a copy with all metalayers, in memory unless `urlpath` says otherwise.
 
         Chunks are taken as they are, a few megabytes at a time, unless `cparams` are given:
-        then they are compressed anew, special values excepted.
+        then they are compressed anew, special values excepted. With a postfilter the copy holds what reading
+        gives, and has no postfilter; chunks of variable-length blocks, on which it does not run, stay as they are.
 
         Parameters
         ----------
@@ -314,6 +332,8 @@ class SChunk(FactCalls):
         decompress = self._dparams if dparams is None else as_dparams(dparams)
         if chosen == cparams_of(store.settings, chosen.nthreads):
             settings = store.settings  # a header may say more than CParams can, a level over 9 for instance
+            metas = narrow_metas(settings.filters, settings.filters_meta, settings.typesize)
+            settings = settings if metas == settings.filters_meta else settings._replace(filters_meta=metas)
         else:
             settings = settings_of(chosen, decompress.nthreads)
         if cparams is not None:
@@ -325,12 +345,13 @@ class SChunk(FactCalls):
             store.snapshot().chunksize,
             store.meta,
             publish=False,
+            deserialize=self._handle.options.deserialize,
         )
         duplicate = SChunk.__new__(SChunk)
         duplicate._attach(handle, chosen, decompress)  # noqa: SLF001  (of the same class)
         target = handle.opened()
         with publishing(handle):
-            if cparams is None:
+            if cparams is None and self._postfilter is None:
                 transfer(store, target, progress)
                 return duplicate
             with store.steady(), target.batch():
@@ -356,16 +377,20 @@ class SChunk(FactCalls):
             store.check(number)
             source = store.source(number)
             info = _engine.describe(source)
-            if info.special:
-                yield chunk_bytes(source)
-            elif info.vlblocks:
+            if info.vlblocks:
                 yield encoder.vlblocks(_engine.read_vlblocks(source, itemsize=self._typesize, hooks=hooks))
+            elif info.special and self._postfilter is None:
+                yield chunk_bytes(source)
             else:
-                request = (source, info.nbytes, 0, info.nbytes, 0)
                 content = memoryview(bytearray(info.nbytes))
-                read_shaped(
-                    store.meta, self._user, [request], content, nthreads=self._nthreads, itemsize=self._typesize
-                )
+                if self._postfilter is not None:
+                    start = chunk_start(store, number)
+                    self._filtered(store, start, start + info.nbytes, content)
+                else:
+                    request = (source, info.nbytes, 0, info.nbytes, 0)
+                    read_shaped(
+                        store.meta, self._user, [request], content, nthreads=self._nthreads, itemsize=self._typesize
+                    )
                 yield encoder.chunk_of_filled(content)
             if progress is not None:
                 progress(number + 1, store.nchunks)
@@ -373,7 +398,7 @@ class SChunk(FactCalls):
 
 def _check_opened(store: ChunkStore, path: str, layers: Mapping[str, bytes]) -> None:
     """Raise an error when an existing frame is not what the constructor was asked for."""
-    if is_array(store):
+    if is_array(store) and PLACEHOLDERS.isdisjoint(store.meta):
         msg = f"{path}: Cannot open an NDArray as a SChunk"
         raise ArgumentError(msg)
     for name, content in layers.items():
@@ -404,8 +429,12 @@ def _chunksize(chunksize: int | None, view: memoryview | None, typesize: int) ->
         return min(view.nbytes, largest_chunk(typesize))
     if chunksize == _ANY_CHUNKSIZE:
         return 0
-    wanted = operator.index(chunksize)
-    if not 1 <= wanted <= _MAX_CHUNKSIZE:
-        msg = f"chunksize: expected 1 to {_MAX_CHUNKSIZE} bytes, or -1 for any, got {wanted}"
-        raise ValueError(msg)
+    try:
+        wanted = operator.index(chunksize)
+    except TypeError:
+        msg = f"chunksize: expected an integer of 1 to {MAX_BUFFERSIZE} bytes, or -1 for any, got {chunksize!r}"
+        raise TypeError(msg) from None
+    if not 1 <= wanted <= MAX_BUFFERSIZE:
+        msg = f"chunksize: expected 1 to {MAX_BUFFERSIZE} bytes, or -1 for any, got {wanted}"
+        raise ArgumentError(msg)
     return wanted

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from superchunk.arrays.form import form_of, view_form
 from superchunk.exceptions import ArgumentError, FormatError
 from superchunk.frame.b2nd import LAYERS
+from superchunk.frame.metalayers import PLACEHOLDERS
 
 if TYPE_CHECKING:
     from typing import Self
@@ -61,6 +62,10 @@ class ArrayBase:
         else:
             msg = f"schunk: expected one with the metalayer {LAYERS[0]!r}, got {list(store.meta)}"
             raise ArgumentError(msg)
+        if not PLACEHOLDERS.isdisjoint(store.meta):
+            from superchunk._placeholders import check_holds_data  # noqa: PLC0415  (few frames are placeholders)
+
+            check_holds_data(schunk._handle)
         self.schunk = schunk
         self._handle = schunk._handle
         self._layer = layer
@@ -105,13 +110,13 @@ class ArrayBase:
 
     def _read_form(self, store: ChunkStore) -> Form:
         """Return the form that the metalayer gives, which must go together with the chunks."""
-        for pause in _PAUSES if store.shifting else ():
+        for pause in _PAUSES if store.shifting and store.path is not None else ():
             try:
-                return self._form_of(store)
+                return store.steadily(self._form_of, store)
             except FormatError:
                 time.sleep(pause)
                 store.refresh()
-        return self._form_of(store)
+        return store.steadily(self._form_of, store)
 
     def _form_of(self, store: ChunkStore) -> Form:
         typesize, nchunks = store.settings.typesize, store.nchunks
@@ -127,7 +132,7 @@ class ArrayBase:
     def _fresh(self) -> Form:
         """Return the form after a look whether somebody changed the frame."""
         store = self._handle.fresh()
-        return self._now(store)
+        return store.told(lambda: self._now(store))
 
     # Properties.
 

@@ -6,7 +6,6 @@ Copies are made in `reshaping`, shapes changed in `resizing`; a handle's life is
 from __future__ import annotations
 
 import operator
-from contextlib import contextmanager
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +24,7 @@ from superchunk.exceptions import ArgumentError
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from typing import SupportsIndex, Unpack
 
     from numpy.typing import ArrayLike, DTypeLike
@@ -333,11 +333,9 @@ class ArrayCalls(SharedArray, Managed):
         self._now(self._handle.opened())
         return changed
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[object]:
         """Make all changes inside one commit; see `SChunk.transaction`."""
-        with self.schunk.transaction():
-            yield
+        return self.schunk.transaction()
 
     def flush(self) -> None:
         """Commit all changes, down to the disk."""

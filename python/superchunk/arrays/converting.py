@@ -8,6 +8,7 @@ Source: docs/format/b2nd.md, "Arrays without items, and of one".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from superchunk.arrays.sources import source_of
 from superchunk.exceptions import ArgumentError
 from superchunk.frame.b2nd import ArrayLayout
 from superchunk.frame.index import special_kind
+from superchunk.frame.metalayers import without_cache_layers
 from superchunk.params import SpecialValue, as_cparams, as_dparams
 from superchunk.storage.transfer import transfer
 
@@ -187,7 +189,9 @@ def copy_of(array: NDArray, dtype: DTypeLike | None, casting: Casting, keywords:
         if not anew and (source.dtype.kind != "U" or array.dtype.kind == "U"):  # else shuffled as text is by default
             given["cparams"] = array.schunk.cparams
         given.setdefault("dparams", array.schunk.dparams)
-        blueprint = plan_array(source.shape, source.dtype, given, layers=dict(store.meta))
+        layers = without_cache_layers(store.meta, store.meta)
+        blueprint = plan_array(source.shape, source.dtype, given, layers=layers)
+        blueprint = replace(blueprint, deserialize=array.schunk._handle.options.deserialize)
         plain = source.dtype == array.dtype and array.schunk._postfilter is None
         same = plain and not anew and _same_chunks(array, blueprint)
         return _copied(store, source, blueprint, same=same, fill=_lone_entry(store) if plain else 0)
@@ -197,14 +201,17 @@ def _copied(store: ChunkStore, source: Source, blueprint: Blueprint, *, same: bo
     """Return an array of the chunks of a store if they are the `same`, of one value, or of the items of a source."""
     with begin_array(blueprint) as schunk:
         target = schunk._handle.opened()
+        kept = without_cache_layers(store.meta, store.vlmeta)
         if same:
             transfer(store, target)
+            for name in set(target.vlmeta) - set(kept):
+                target.del_vlmeta(name)
             return NDArray(schunk)
         if fill:
             put_special(schunk, blueprint, SpecialValue(fill), None)
         else:
             put_boxes(schunk, blueprint, source.read, boxes_of(blueprint.layout))
-        for name, chunk in store.vlmeta.items():
+        for name, chunk in kept.items():
             target.set_vlmeta(name, chunk)
         return NDArray(schunk)
 

@@ -253,7 +253,7 @@ def fromiter(
         What the values become.
     c_order
         False: the values go in chunk by chunk, in C order within each; two chunks are in
-        memory.
+        memory. An array of the shape that is asked for keeps its items where they are.
     **kwargs
         As for `zeros`.
 
@@ -269,7 +269,7 @@ def fromiter(
         if iterable.size < prod(layout.shape):
             raise _too_few(prod(layout.shape), iterable.size)
         flat = iterable.reshape(-1)[: prod(layout.shape)]
-        if c_order:
+        if c_order or iterable.shape == layout.shape:
             return build_array(blueprint, source_of(flat.reshape(layout.shape), kind).read)
         iterable = flat
     values = _Values(iterable, kind, prod(layout.shape))

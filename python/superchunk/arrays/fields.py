@@ -6,7 +6,7 @@ Source: docs/format/b2nd.md, "The dtype text".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from superchunk._managed import Told
 from superchunk.arrays.base import ArrayBase
@@ -172,6 +172,26 @@ class NDField(Plain, Told):
             chosen = chosen.items
         write_selection(schunk, store, form, chosen, value, self.field)
 
+    def __eq__(self, other: object) -> bool:
+        """Return True for the same field of the same array; as for an array otherwise."""
+        if isinstance(other, NDField) and other.ndarr is self.ndarr and other.field == self.field:
+            return True
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        """Return the opposite of ``==``, which raises the same."""
+        if isinstance(other, NDField) and other.ndarr is self.ndarr and other.field == self.field:
+            return False
+        return super().__ne__(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the array's identity and the name."""
+        return hash((id(self.ndarr), self.field))
+
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        """Return what Dask names results by: the token of the array, and the field."""
+        return ("superchunk.NDField", self.field, *self.ndarr.__dask_tokenize__())
+
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first dimension."""
         if self.ndarr.ndim:
@@ -203,6 +223,18 @@ class Fields(Mapping[str, NDField]):
         if name not in (self._array.dtype.names or ()):
             raise KeyError(name)
         return NDField(self._array, name)
+
+    def __setitem__(self, name: str, values: object) -> NoReturn:
+        """Refuse: a field is assigned to through its view.
+
+        Raises
+        ------
+        TypeError
+            Always.
+
+        """
+        msg = f'fields: expected to assign through the field view, e.g. array.fields["{name}"][:] = values'
+        raise TypeError(msg)
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""

@@ -13,8 +13,10 @@ Source: docs/format/b2nd.md, "Geometry" and "Arrays without items, and of one".
 
 from __future__ import annotations
 
+import errno
 import operator
 import os
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -31,7 +33,7 @@ from superchunk.exceptions import ArgumentError, KeywordError, StorageError
 from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.frame.dtypes import dtype_text
 from superchunk.frame.index import MAX_CHUNKS
-from superchunk.frame.metalayers import MAX_METALAYERS
+from superchunk.frame.metalayers import MAX_METALAYERS, PLACEHOLDERS
 from superchunk.params import (
     MAX_DIM,
     NFILTERS,
@@ -40,6 +42,7 @@ from superchunk.params import (
     StorageDict,
     as_cparams,
     as_dparams,
+    changed_defaults,
     default_nthreads,
     from_fields,
     number_of,
@@ -47,12 +50,13 @@ from superchunk.params import (
 from superchunk.schunk import SChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from numpy.typing import DTypeLike
 
     from superchunk.arrays.partition import Lengths
     from superchunk.params import CParamsDict, DParams, DParamsDict
+    from superchunk.storage.options import Deserialize
 
 __all__ = [
     "ArrayKeywords",
@@ -66,7 +70,8 @@ __all__ = [
 
 _STORAGE_FIELDS: Final = frozenset(f.name for f in fields(Storage))
 _KEYWORDS: Final = _STORAGE_FIELDS | {"chunks", "blocks", "cparams", "dparams", "storage"}
-_UNICODE_ITEMSIZE: Final = 4
+_UNICODE_METAS: Final = (*(0,) * (NFILTERS - 1), 4)
+"""Numbers of the usual filters for text: a character has four bytes."""
 
 
 class ArrayKeywords(StorageDict, total=False):
@@ -95,6 +100,8 @@ class Blueprint:
     """Where it will be."""
     layers: Mapping[str, bytes]
     """The fixed metalayers, that of the array first."""
+    deserialize: Deserialize = "safe"
+    """Which extension values its metadata may hold."""
 
 
 def plan_array(
@@ -143,7 +150,7 @@ def plan_array(
         wanted = as_shape((*wanted, *inner))
     text = dtype_text(kind)
     given = keywords.get("cparams")
-    asked = None if given is None else _cparams_of(given, kind)
+    asked = None if given is None and not changed_defaults() else _cparams_of(given, kind)
     chunks, blocks = keywords.get("chunks"), keywords.get("blocks")
     if chunks is None and blocks is None:
         layout = _chosen_layout(wanted, kind.itemsize, text)
@@ -190,10 +197,9 @@ def _chosen_layout(shape: tuple[int, ...], itemsize: int, text: str) -> ArrayLay
 
 @lru_cache(maxsize=64)
 def _default_cparams(itemsize: int, blocksize: int, is_text: bool, nthreads: int) -> CParams:  # noqa: FBT001 - kept by it
-    """Return how items are compressed if nobody says how; nobody may change the lists in it."""
+    """Return how items are compressed if nobody says how."""
     if is_text:
-        metas = [*[0] * (NFILTERS - 1), _UNICODE_ITEMSIZE]
-        return CParams(typesize=itemsize, blocksize=blocksize, nthreads=nthreads, filters_meta=metas)
+        return CParams(typesize=itemsize, blocksize=blocksize, nthreads=nthreads, filters_meta=_UNICODE_METAS)
     return CParams(typesize=itemsize, blocksize=blocksize, nthreads=nthreads)
 
 
@@ -246,7 +252,7 @@ def begin_array(blueprint: Blueprint) -> Iterator[SChunk]:
         layout.chunk_items * blueprint.dtype.itemsize,
         blueprint.layers,
         publish=False,
-        there=None if mode_of(blueprint.storage) == "w" else False,  # else the plan would have failed
+        deserialize=blueprint.deserialize,
     )
     schunk = SChunk.__new__(SChunk)
     schunk._attach(handle, cparams, blueprint.dparams)
@@ -285,8 +291,7 @@ def _place_of(keywords: Mapping[str, Any]) -> Storage:
         msg = f"mode {place.mmap_mode or mode!r}: an array is made, which takes mode 'w' or 'a', at {path}"
         raise ArgumentError(msg)
     if path is not None and mode != "w" and exists(os.fspath(path)):
-        msg = f"{path}: exists; use mode='w' to replace it, or open() to use it"
-        raise StorageError(msg)
+        raise StorageError(errno.EEXIST, "exists; use mode='w' to replace it, or open() to use it", os.fspath(path))
     return place
 
 
@@ -302,12 +307,14 @@ def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return kind
 
 
-def _cparams_of(given: CParams | CParamsDict, dtype: np.dtype[Any]) -> CParams:
+def _cparams_of(given: CParams | CParamsDict | None, dtype: np.dtype[Any]) -> CParams:
     """Return how to compress items of `dtype`."""
     for name in ("chunks", "blocks"):
-        if not isinstance(given, CParams) and name in given:
+        if isinstance(given, Mapping) and name in given:
             msg = f"cparams: {name} is a keyword of the constructor, not a field of CParams"
             raise ValueError(msg)
+    if given is None and dtype.kind == "U" and not changed_defaults().keys() & {"filters", "filters_meta"}:
+        given = {"filters_meta": _UNICODE_METAS}
     return as_cparams(given, dtype.itemsize)
 
 
@@ -317,6 +324,9 @@ def _layers_of(layout: ArrayLayout, place: Storage, layers: Mapping[str, bytes] 
         msg = "meta: a copy has the metalayers of its original"
         raise ValueError(msg)
     others = pack_layers(place) if layers is None else layers
+    for name in PLACEHOLDERS.intersection(others):
+        msg = f"meta: expected no {name!r}, which says of a frame that its chunks are not its data"
+        raise ArgumentError(msg)
     for name in LAYERS:
         if layers is None and name in others:
             msg = f"meta[{name!r}]: expected another name, this one is the array's own"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superchunk import _engine
+from superchunk._special import marked_as_data
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def pack_items(
         value = lone_value(items)
         if value is not None:
             kind, item = (SpecialValue.VALUE, value) if any(value) else (SpecialValue.ZERO, None)
-            return _engine.special_chunk(kind.value, geometry.chunk_nbytes, items.itemsize, item, geometry.block_nbytes)
+            chunk = _engine.special_chunk(
+                kind.value, geometry.chunk_nbytes, items.itemsize, item, geometry.block_nbytes
+            )
+            return chunk if item is None else marked_as_data(chunk)
     memory = memory_of(items)
     return _engine.pack(geometry, params, memory.bytes, memory.offset, items.strides, items.shape)
 

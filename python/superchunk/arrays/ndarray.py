@@ -73,8 +73,8 @@ class NDArray(ArrayCalls, Plain):
 
     Notes
     -----
-    Several threads may read one array at a time; a change needs it for itself. Equality is identity;
-    ``np.asarray(a) == b`` compares items.
+    Several threads may read one array at a time; a change needs it for itself. ``a == a`` is True, and ``==`` with
+    numbers or other arrays than NumPy's a TypeError, as ``>`` is; ``a[:] == b`` compares items.
 
     """
 

@@ -176,7 +176,7 @@ def compute_chunks_blocks(
     shape
         Items in each dimension.
     chunks, blocks
-        Kept if given, in items.
+        Kept if given, in items; blocks alone are cut to the shape.
     dtype
         Of the items.
     **kwargs
@@ -207,6 +207,10 @@ def compute_chunks_blocks(
         CParams(**fields)
     elif not isinstance(fields, CParams):
         raise TypeError(f"cparams: expected CParams, a dict or None, got {type(fields).__name__}")
+    if chunks is None and blocks is not None:
+        whole, wanted = lengths("shape", shape), lengths("blocks", blocks)
+        if len(whole) == len(wanted):
+            blocks = tuple(min(block, max(size, 1)) for block, size in zip(wanted, whole, strict=True))
     return choose_partition(shape, np.dtype(dtype).itemsize, chunks, blocks)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.filling import boxes_of, put_boxes, put_special
 from superchunk.arrays.making import begin_array, plan_array
 from superchunk.arrays.ndarray import NDArray
@@ -53,9 +54,10 @@ def from_pieces(
         Either arrays that follow each other along the first dimension, of any length there and of
         `shape` in the others; in memory there are two rows of chunks, those that share their place
         along the first dimension, and a piece. Or tuples ``(where, items)``, `where` an index of
-        slices and integers, in any order; items that no piece names are zeros, the last one wins, and in memory there
-        are the chunks that a piece meets. That is fast where pieces are whole chunks; others are
-        compressed several times, and in a file the bytes of the earlier times are dead.
+        slices and integers, in any order; items that no piece names are zeros, the last one wins, and
+        in memory there are the chunks that a piece meets. That is fast where pieces are whole chunks;
+        others are compressed several times, and in a file the bytes of the earlier times are dead. The
+        first piece tells which: a tuple of two that could be both, as ``(1, 2)``, is refused.
     shape
         Items in each dimension; at least one dimension.
     dtype
@@ -82,12 +84,12 @@ def from_pieces(
     """
     coming = iter(pieces)
     first = next(coming, None)
-    placed = isinstance(first, tuple)
+    placed = _has_a_place(first)
     if dtype is None:
         if first is None:
             msg = "dtype: expected one, for there is no piece to take it from"
             raise ArgumentError(msg)
-        dtype = source_of(first[1] if isinstance(first, tuple) else first).dtype
+        dtype = source_of(first[1] if placed and isinstance(first, tuple) else first).dtype
     blueprint = plan_array(shape, dtype, kwargs)
     if not blueprint.layout.ndim:
         msg = "shape: expected at least one dimension, got ()"
@@ -100,6 +102,36 @@ def from_pieces(
         put_boxes(schunk, blueprint, rows.read, boxes_of(blueprint.layout))
         rows.check_end()
     return NDArray(schunk)
+
+
+def _has_a_place(first: object) -> bool:
+    """Return whether the first piece is a pair of a place and items, and not items alone.
+
+    Raises
+    ------
+    ArgumentError
+        It could be either.
+
+    """
+    if not isinstance(first, tuple) or len(first) != 2:  # noqa: PLR2004  (place and items)
+        return False
+    where, items = first
+    parts = where if isinstance(where, tuple) else (where,)
+    if not all(isinstance(part, slice) or part is Ellipsis or hasattr(part, "__index__") for part in parts):
+        return False
+    if any(isinstance(part, slice) or part is Ellipsis for part in parts) or isinstance(items, ArrayBase):
+        return True
+    try:
+        same = np.shape(items) == np.shape(where)
+    except ValueError:  # lists of several lengths
+        return True
+    if same:
+        msg = (
+            f"pieces[0]: {first!r} can be a place and what belongs there, or items that follow each other; "
+            "write a place as a slice, (slice(i, i + 1), item), and items as a list or an array"
+        )
+        raise ArgumentError(msg)
+    return True
 
 
 def _placed(blueprint: Blueprint, pieces: Iterator[Any]) -> NDArray:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
+from datetime import date, timedelta
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Number
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from typing import Self, SupportsIndex
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Plain"]
 
+_VALUES: Final = (Number, str, bytes, bytearray, memoryview, list, tuple, date, timedelta)
+"""What items can be compared with, besides arrays."""
 
-class Plain:
+
+class Plain:  # noqa: PLW1641  (an array has no hash, a field has one)
     """Something of a shape, whose items an index reads."""
 
     __slots__ = ()
@@ -32,6 +37,34 @@ class Plain:
     @abstractmethod
     def __getitem__(self, key: Any) -> Any:  # noqa: ANN401  (any index)
         """Return the items that `key` means as a new NumPy array."""
+
+    # Comparison.
+
+    def __eq__(self, other: object) -> bool:
+        """Return True for the array itself; NumPy's arrays and scalars compare all items, as for ``>``.
+
+        Raises
+        ------
+        TypeError
+            `other` is another number, text, a list, or an array that is compressed or elsewhere: items are
+            not compared here, and False would select nothing.
+
+        """
+        return True if self is other else self._compared("==", other)
+
+    def __ne__(self, other: object) -> bool:
+        """Return the opposite of ``==``, which raises the same."""
+        return False if self is other else self._compared("!=", other)
+
+    def _compared(self, sign: str, other: object) -> Any:  # noqa: ANN401  (Python's NotImplemented)
+        if hasattr(other, "__array_ufunc__") or not (isinstance(other, _VALUES) or hasattr(other, "__array__")):
+            return NotImplemented
+        kind, another = type(self).__name__, type(other).__name__
+        msg = (
+            f"{sign!r} not supported between instances of {kind!r} and {another!r}: compare items as a NumPy array, "
+            f"array[:] {sign} value, or in parts; whether it is the same object, `is` tells"
+        )
+        raise TypeError(msg)
 
     # All items.
 

@@ -73,6 +73,8 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    if step is None:
+        step = 1
     first, delta, count, kind = _progression(start, stop, step, dtype)
     wanted = (count,) if shape is None else as_shape(shape)
     if prod(wanted) != count:

@@ -71,7 +71,7 @@ def read_item(schunk: SChunk, store: ChunkStore, form: Form, raw: bytes, key: ob
         or form.shown is not None
         or store.nchunks != form.nchunks
         or schunk._postfilter is not None
-        or schunk._handle.verify is not None
+        or schunk._handle.options.verify is not None
     ):
         return None
     place = 0
@@ -157,7 +157,7 @@ def _read_masked(
 
 def _read_quickly(schunk: SChunk, store: ChunkStore, form: Form, entries: tuple[Any, ...]) -> NumpyArray[Any] | None:  # noqa: C901, PLR0912  (one pass without calls: the hottest path)
     """Return the items of integers and slices of step 1; None for any other key."""
-    if schunk._postfilter is not None or schunk._handle.verify is not None:
+    if schunk._postfilter is not None or schunk._handle.options.verify is not None:
         return None
     if len(entries) < form.ndim:
         entries += form.tail[len(entries) :]
@@ -321,7 +321,7 @@ def _prepared(schunk: SChunk, store: ChunkStore, form: Form, numbers: Sequence[i
     """Return the sources of chunks, compared with their seals or through the postfilter if that is asked for."""
     sources = store.picked(numbers)
     handle = schunk._handle
-    if handle.verify is not None:
+    if handle.options.verify is not None:
         for number, source in zip(numbers, sources, strict=True):
             check_source(handle, number, source)
     if schunk._postfilter is None:

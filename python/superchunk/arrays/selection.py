@@ -147,6 +147,8 @@ def select_crossed(key: object, shape: Sequence[int]) -> Cross:
     """
     axes: list[Positions] = []
     result: list[int] = []
+    if isinstance(key, list) and any(isinstance(entry, list | tuple | slice | np.ndarray) for entry in key):
+        key = tuple(key)  # one entry for each dimension, as python-blosc2 takes them
     for entry in expanded(key, len(shape)):
         if entry is Ellipsis:
             continue

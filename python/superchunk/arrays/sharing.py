@@ -52,6 +52,17 @@ class SharedArray(ArrayBase):
         schunk = self.schunk
         return reduced(self._handle, schunk.dparams, filtered=schunk._postfilter is not None, array=True)
 
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        """Return what Dask names results by, as `SChunk.__dask_tokenize__`; of a view with the axes that it shows.
+
+        Raises
+        ------
+        ClosedError, StorageError
+            It is closed, or its file cannot be read.
+
+        """
+        return ("superchunk.NDArray", self._axes, self._base is not None, *self.schunk.__dask_tokenize__())
+
     def __copy__(self) -> Any:  # noqa: ANN401  (an NDArray)
         """Return a copy in memory, as `copy` does: no change of one is seen by the other."""
         return self.copy()  # type: ignore[attr-defined]  # NDArray is the only subclass made

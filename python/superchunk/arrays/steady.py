@@ -36,13 +36,15 @@ def held_still(values: Iterable[object]) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def changing(store: ChunkStore, value: object) -> Iterator[None]:
+def changing(store: ChunkStore, value: object) -> AbstractContextManager[object]:
     """Make the changes in the block one, and keep `value` as it is if it is an array kept elsewhere."""
     if not isinstance(value, ArrayBase):  # the usual case, without a list of what is held
-        with store.batch():
-            yield
-        return
+        return store.batch()
+    return _changing_beside(store, value)
+
+
+@contextmanager
+def _changing_beside(store: ChunkStore, value: ArrayBase) -> Iterator[None]:
     entries = _steady((value,))
     entries[store.path or ""] = store.batch
     with ExitStack() as stack:
@@ -51,7 +53,7 @@ def changing(store: ChunkStore, value: object) -> Iterator[None]:
         yield
 
 
-def _steady(values: Iterable[object]) -> dict[str, Callable[[], AbstractContextManager[None]]]:
+def _steady(values: Iterable[object]) -> dict[str, Callable[[], AbstractContextManager[object]]]:
     """Return what keeps the arrays among `values` as they are, by path."""
     stores = (value._handle.opened() for value in values if isinstance(value, ArrayBase))
     return {store.path: store.steady for store in stores if store.shifting and store.path is not None}

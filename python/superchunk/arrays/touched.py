@@ -29,7 +29,7 @@ def get_slice_nchunks(schunk: Any, key: Any) -> NDArray[np.int64]:  # noqa: ANN4
     Parameters
     ----------
     schunk
-        A `SChunk` or an `NDArray`.
+        A `SChunk`, an `NDArray` or a field of one.
     key
         For a SChunk items: an integer, a slice, or the two ends as a tuple. For an array an
         integer, a slice, `...`, or a tuple of these. Steps are 1.
@@ -92,7 +92,8 @@ def _of_array(shape: Sequence[int], chunks: Sequence[int], key: Any) -> NDArray[
     at = dots[0] if dots else len(given)
     given[at : at + len(dots)] = missing
     numbers = np.zeros(1, dtype=np.int64)
-    for part, size, chunk in zip(given, shape, chunks, strict=True):
+    whole = shape[len(chunks) :]  # of a sub-array
+    for part, size, chunk in zip(given, shape, (*chunks, *whole), strict=True):
         span = _span(part, size)
         if not span:
             return np.empty(0, dtype=np.int64)

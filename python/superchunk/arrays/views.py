@@ -9,6 +9,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
+from superchunk.arrays.base import ArrayBase
 from superchunk.exceptions import ArgumentError
 from superchunk.params import MAX_DIM
 
@@ -43,6 +44,12 @@ def checked_axes(axis: Axes, ndim: int) -> list[int]:
     return axes
 
 
+def _check_array(name: str, array: object) -> None:
+    if not isinstance(array, ArrayBase):
+        msg = f"{name}: expected an NDArray, of which a view can be made, got {type(array).__name__}"
+        raise TypeError(msg)
+
+
 def squeeze(x: NDArray, axis: Axes) -> NDArray:
     """Return a view of `x` without axes of length 1.
 
@@ -59,6 +66,7 @@ def squeeze(x: NDArray, axis: Axes) -> NDArray:
         One is not of length 1, named twice, or there is none such; a ValueError and a RuntimeError.
 
     """
+    _check_array("x", x)
     shape = x.shape
     axes = checked_axes(axis, len(shape))
     for at in axes:
@@ -84,6 +92,7 @@ def expand_dims(array: NDArray, axis: Axes = 0) -> NDArray:
         There would be more than 16 dimensions, or a place is named twice or impossible; a ValueError.
 
     """
+    _check_array("array", array)
     count = len(axis) if isinstance(axis, Sequence) else 1
     ndim = array.ndim + count
     if ndim > MAX_DIM:

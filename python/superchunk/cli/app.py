@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,7 +35,7 @@ from superchunk.cli.verify import verify
 from superchunk.cli.view import view
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["run"]
 
@@ -88,6 +89,24 @@ for _command in (
     commands.add_command(_command)
 
 
+@contextlib.contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print what the library warns the user of as errors are printed, each text once and without lines of source."""
+    told = set[str]()
+
+    def show(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+        if category is UserWarning:
+            if str(message) not in told:
+                click.echo(f"superchunk: {message}", err=True)
+            told.add(str(message))
+        else:
+            usual(message, category, *where, **more)  # type: ignore[arg-type]
+
+    with warnings.catch_warnings():
+        usual, warnings.showwarning = warnings.showwarning, show
+        yield
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code.
 
@@ -98,7 +117,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
     """
     try:
-        with termination_unwinds(), making("standard output"):
+        with termination_unwinds(), making("standard output"), _warnings_in_one_line():
             result = commands.main(
                 args=None if arguments is None else list(arguments),
                 prog_name="superchunk",

@@ -9,14 +9,13 @@ Source: docs/cli.md, section "compress".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from superchunk import SChunk
 from superchunk.cli import output
-from superchunk.cli.files import STANDARD, Input, writing_aside
+from superchunk.cli.files import STANDARD, Input, output_path, writing_aside
 from superchunk.cli.layout import Layout
 from superchunk.cli.options import (
     codec_option,
@@ -30,6 +29,7 @@ from superchunk.cli.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import numpy as np
 
@@ -158,7 +158,7 @@ def compress(
             dtype = source.header.dtype
         items = typesize or (dtype.itemsize if dtype is not None else 1) or 1
         with (
-            writing_aside(Path(target), force=force, source=file) as aside,
+            writing_aside(output_path(target), force=force, source=file) as aside,
             output.progress(f"compress {file}", source.nbytes) as advance,
         ):
             written = _write_frame(

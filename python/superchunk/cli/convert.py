@@ -9,6 +9,7 @@ Source: docs/cli.md, section "convert"; docs/format/sparse.md, "Conversion".
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["convert"]
 
-_OLD_FRAME: Final = b"\x9d"
-"""Byte 0 of the frames of old writers, an array of 13 elements; today's have 14 (docs/format/legacy.md)."""
 _CHUNK_TYPESIZE: Final = 3
 _CHUNK_SPECIAL: Final = 31
 _CHUNK_VALUE: Final = 32
@@ -75,18 +74,18 @@ class Plan:
             raise click.UsageError(f"--contiguous makes a file, and {target} can only be a directory")
         if not Path(source).exists():
             raise Failure(f"{source}: no such file or directory")
-        _check_apart(Path(source).resolve(), Path(name).resolve(), name)
+        final = Path(os.path.realpath(name))
+        _check_apart(Path(os.path.realpath(source)), final, name)
         if not force and (Path(name).exists() or Path(name).is_symlink()):
             raise Failure(f"{name}: exists already; --force replaces it")
-        if not Path(name).resolve().parent.is_dir():
-            raise Failure(f"{name}: there is no directory {Path(name).resolve().parent}")
+        if not final.parent.is_dir():
+            raise Failure(f"{name}: there is no directory {final.parent}")
         return cls(source=source, target=name, contiguous=contiguous, force=force)
 
 
 def _is_old(source: str) -> bool:
-    """Return whether a file begins like the frame of an old writer."""
-    with Path(source).open("rb") as file:
-        return file.read(1) == _OLD_FRAME
+    """Return whether there is the frame of an old writer."""
+    return superchunk.identify(source).name == "old frame"
 
 
 def _check_apart(source: Path, target: Path, name: str) -> None:
@@ -214,10 +213,20 @@ def _run(plan: Plan, *, verify: bool) -> dict[str, Any]:
 
 def _is_array(path: str) -> bool:
     """Return whether the frame at `path` holds an array; that of an old writer never does."""
-    if Path(path).is_file() and _is_old(path):
+    if _is_old(path):
         return False
     with as_schunk(superchunk.open(path)) as schunk:
         return any(layer in schunk.meta for layer in ("b2nd", "caterva"))
+
+
+def _check_suffix(target: str) -> None:
+    """Raise unless the name of a frame is one: with a suffix that says so, or with none."""
+    suffix = Path(target).suffix
+    if suffix and not target.endswith("/") and not Path(target).is_dir():
+        raise click.UsageError(
+            f"{target}: the suffix {suffix} is not known; expected {TARGETS}, or for a Blosc2 frame of another name "
+            "--contiguous, --sparse or a slash at the end"
+        )
 
 
 def _stays(source: Place, target: Place) -> bool:
@@ -246,8 +255,8 @@ def _report(facts: dict[str, Any]) -> None:
         f"{facts['target']}: {facts['dtype']}, shape {tuple(facts['shape'])}{parts}, {output.size(facts['nbytes'])} "
         f"in {output.size(facts['target_bytes'])}{done}"
     )
-    for name, reason in facts["left_out"].items():
-        click.echo(f"superchunk: {facts['target']}: attribute {name!r} is left out: {reason}", err=True)
+    for dropped in facts["left_out"].values():
+        click.echo(f"superchunk: {facts['target']}: {dropped}", err=True)
 
 
 @click.command(short_help="Turn a file into a directory or back, or an array into another format.")
@@ -298,13 +307,16 @@ def convert(
     .npy, .b2nd, .b2frame, .zarr and .h5:/DATASET are arrays in different formats: items, shape, dtype, fill value and
     attributes are carried over, a few megabytes in memory at a time.
 
-    A frame that stays a frame (.b2nd to .b2nd, or any other name) keeps its chunks, which are not compressed again: one
-    file becomes a directory (a sparse frame), a directory one file, and the frame of an old writer one of today.
+    A frame that stays a frame (.b2nd to .b2nd, or a name without a suffix) keeps its chunks, which are not compressed
+    again: one file becomes a directory (a sparse frame), a directory one file, and the frame of an old writer one of
+    today.
     A TARGET that ends in a slash, or is a directory, becomes a directory.
     """
     there, wanted = Place.of_source(source), Place.of_target(target)
     new = (codec, level, filters, chunks, blocks, chunksize) != (None,) * 6
     if not new and _stays(there, wanted):
+        if wanted.kind is None and contiguous is None:
+            _check_suffix(target)
         facts = _move(source, target, contiguous=contiguous, force=force, verify=verify)
         if as_json:
             output.print_json(facts)

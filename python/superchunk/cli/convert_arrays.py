@@ -13,9 +13,10 @@ Source: docs/cli.md, section "Arrays".
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
-import secrets
+import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +28,8 @@ import numpy as np
 import superchunk
 from superchunk.cli import output
 from superchunk.cli.errors import Failure, describe, making
-from superchunk.cli.files import STANDARD, writing_aside
+from superchunk.cli.files import STANDARD, aside_of, check_parent, writing_aside
+from superchunk.cli.formats.attributes import DIMENSIONS
 from superchunk.cli.formats.base import FOREIGN
 from superchunk.cli.formats.boxes import aligned_boxes, box_shape, sequential_boxes
 from superchunk.cli.formats.places import BLOSC2
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "convert_array"]
 
-_ZARR_FILES: Final = ("zarr.json", ".zarray", ".zgroup")
+_ZARR_PART: Final = re.compile(r"zarr\.json|\.zarray|\.zattrs|c|(c[./])?\d+([./]\d+)*")
+"""Paths in the directory of a Zarr array: its metadata, and its chunks by number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,14 @@ def _plan(job: Job, source: Source) -> Plan:
     for name, sides in (("--chunks", job.wishes.chunks), ("--blocks", job.wishes.blocks)):
         if sides is not None and len(sides) != len(source.shape):
             raise click.UsageError(f"{name}: expected {len(source.shape)} numbers, for the shape {source.shape}")
-    return replace(job.wishes, shape=source.shape, dtype=source.dtype, fill=source.fill, hint=source.chunks)
+    return replace(
+        job.wishes,
+        shape=source.shape,
+        dtype=source.dtype,
+        fill=source.fill,
+        dimensions=source.dimensions,
+        hint=source.chunks,
+    )
 
 
 def _tiling(source: Source, target: Target) -> Tiling:
@@ -132,7 +142,8 @@ def _write(job: Job, source: Source, plan: Plan, aside: Path) -> dict[str, Any]:
         "dtype": str(source.dtype),
         "nbytes": nbytes,
         **settled,
-        "attributes": len(source.attributes) - len(left_out),
+        "dimensions": None if source.dimensions is None or DIMENSIONS in left_out else list(source.dimensions),
+        "attributes": len(source.attributes) - len(left_out.keys() - {DIMENSIONS}),
         "left_out": left_out,
         "verified": job.verify,
     }
@@ -161,13 +172,15 @@ def _move(name: str, source: Source, target: Target) -> None:
 
 
 def _carry(source: Source, target: Target) -> dict[str, str]:
-    """Give the attributes to the target, and return those that do not fit, with the reasons."""
+    """Give the attributes to the target, and say of those that do not fit that they are dropped, and why."""
     left_out = {}
+    if source.dimensions is not None and target.without_dimensions:
+        left_out[DIMENSIONS] = f"dropped dimension names {list(source.dimensions)}: {target.without_dimensions}"
     for name, value in source.attributes.items():
         try:
             target.set_attribute(name, value)
         except FOREIGN as error:
-            left_out[name] = describe(error)
+            left_out[name] = f"dropped attribute {name!r} ({type(value).__name__}): {describe(error)}"
     return left_out
 
 
@@ -234,28 +247,72 @@ def _folder_aside(job: Job, target: Path) -> Iterator[Path]:
     final = Path(os.path.realpath(target))
     if source == final or source in final.parents or final in source.parents:
         raise Failure(f"{target}: is, holds or is inside what is read")
-    if there and job.target.kind == "zarr" and not any((final / name).is_file() for name in _ZARR_FILES):
-        raise Failure(f"{target}: is no Zarr array, so it is not replaced")
-    if not final.parent.is_dir():
-        raise Failure(f"{target}: there is no directory {final.parent}")
-    aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
-    old = final.with_name(f".{final.name}.{secrets.token_hex(4)}.old")
+    check_parent(target, final)
+    if there:
+        _check_replaceable(target, final, zarr=job.target.kind == "zarr")
+    aside = aside_of(final, "part")
     try:
         yield aside
         if there:
-            if job.target.kind != "zarr":
-                superchunk.remove_urlpath(str(final))
-            else:
-                final.rename(old)
-        try:
-            aside.rename(final)
-        except OSError:
-            if old.exists():
-                old.rename(final)
-            raise
+            _replace_folder(target, aside, final, zarr=job.target.kind == "zarr")
+        else:
+            _rename_folder(target, aside, final)
     finally:
-        for leftover in (aside, old):
-            shutil.rmtree(leftover, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _check_replaceable(target: Path, place: Path, *, zarr: bool) -> None:
+    """Raise unless `place`, which is or was `target`, is what the new array may replace: one of its own kind."""
+    kind = superchunk.identify(place)
+    if not zarr:
+        if not kind.is_frame:
+            raise Failure(f"{target}: is not a frame, so it is not replaced; it is {kind.label}")
+        return
+    if kind.name != "zarr" or not _is_zarr_array(place):
+        raise Failure(f"{target}: is no Zarr array, so it is not replaced")
+    for part in place.rglob("*"):
+        name = part.relative_to(place).as_posix()
+        if part.is_symlink() or not _ZARR_PART.fullmatch(name):
+            raise Failure(f"{target}: holds {name!r}, which is no part of a Zarr array, so it is not replaced")
+
+
+def _is_zarr_array(folder: Path) -> bool:
+    """Return whether a directory of Zarr is an array, and no group that may hold others."""
+    if (folder / ".zarray").is_file():
+        return True
+    try:
+        said = json.loads((folder / "zarr.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(said, dict) and said.get("node_type") == "array"
+
+
+def _rename_folder(target: Path, old: Path, new: Path) -> None:
+    """Rename a directory, unless something has the new name."""
+    if os.path.lexists(new):
+        raise Failure(f"{target}: has appeared in the meantime")
+    old.rename(new)
+
+
+def _replace_folder(target: Path, aside: Path, final: Path, *, zarr: bool) -> None:
+    """Let `aside` take the name of `final`, which is checked once more when it has lost it, and removed."""
+    old = aside_of(final, "old")
+    final.rename(old)
+    try:
+        _check_replaceable(target, old, zarr=zarr)
+        _rename_folder(target, aside, final)
+        if not zarr:
+            try:
+                superchunk.remove_urlpath(old)
+            except BaseException:
+                final.rename(aside)
+                raise
+    except BaseException:
+        if os.path.lexists(old) and not os.path.lexists(final):
+            old.rename(final)
+        raise
+    if zarr:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _stored(path: Path) -> int:

@@ -60,7 +60,7 @@ def decompress(
     with open_frame(frame, threads=threads) as schunk:
         items = Items.of(schunk, storage_order=storage_order)
         header = None if raw else items.header()
-        name = target or _default_target(frame, npy=header is not None)
+        name = _default_target(frame, npy=header is not None) if target is None else target
         with (
             open_output(name, force=force, source=frame) as stream,
             output.progress(f"decompress {frame}", items.nbytes) as advance,

@@ -8,29 +8,24 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from superchunk.exceptions import FormatError, SuperchunkError
+import superchunk
+from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["EXPECTED", "HDF5_MAGIC", "ZARR_FILES", "Failure", "about", "describe", "making", "something_else"]
+__all__ = ["EXPECTED", "Failure", "about", "describe", "instead", "making"]
 
 EXPECTED = (SuperchunkError, OSError, ValueError, MemoryError)
 """What files, disks and arguments can cause. Anything else is a mistake of ours: a traceback."""
 
 
-HDF5_MAGIC: Final = b"\x89HDF\r\n\x1a\n"
-"""How a file of HDF5 begins."""
-ZARR_FILES: Final = ("zarr.json", ".zarray", ".zgroup")
-"""What makes a directory one of Zarr."""
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What only writing can meet: the disk is full, or as much as one may have of it."""
-_OTHERS: Final = {b"\x93NUMPY": "a .npy file", HDF5_MAGIC: "an HDF5 file"}
 
 
 class Failure(click.ClickException):
@@ -53,8 +48,6 @@ def about(path: str, error: BaseException, *others: str) -> Failure:
     message = describe(error)
     if not any(" ".join(name.split()) in message for name in (path, *others)):
         message = f"{path}: {message}"
-    if isinstance(error, FormatError):
-        message += something_else(path)
     return Failure(message)
 
 
@@ -69,19 +62,13 @@ def making(name: str) -> Iterator[None]:
         raise
 
 
-def something_else(path: str) -> str:
-    """Return what a file that is no frame is instead, if it is something that `convert` reads."""
-    place = Path(path)
+def instead(path: str) -> str:
+    """Return what is at `path` instead of a frame, as the end of a message; nothing if that is not known."""
     try:
-        if place.is_dir():
-            found = "a Zarr array or group" if any((place / name).is_file() for name in ZARR_FILES) else None
-        else:
-            with place.open("rb") as file:
-                start = file.read(8)
-            found = next((what for magic, what in _OTHERS.items() if start.startswith(magic)), None)
+        kind = superchunk.identify(path)
     except OSError:
         return ""
-    return "" if found is None else f"; it is {found}, which superchunk convert makes a frame of"
+    return "" if kind.is_frame or kind.name in {"file", "nothing"} else f"; it is {kind}"
 
 
 def describe(error: BaseException) -> str:

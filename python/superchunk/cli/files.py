@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+import click
+
+import superchunk
 from superchunk.cli.errors import Failure, making
 from superchunk.cli.npy import NpyHeader
 from superchunk.exceptions import FormatError, TruncatedError
@@ -23,10 +26,12 @@ from superchunk.exceptions import FormatError, TruncatedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["STANDARD", "Input", "open_output", "writing_aside"]
+__all__ = ["STANDARD", "Input", "aside_of", "check_parent", "open_output", "output_path", "writing_aside"]
 
 _FRAME_START = b"\x9e\xa8b2fr"
 """How a frame begins, as far as the magic of ``.npy`` goes (docs/format/cframe.md)."""
+_LONGEST = 200
+"""Bytes of a name that the names beside it repeat: a system takes 255 in all."""
 STANDARD = "-"
 """The name that stands for standard input or output."""
 
@@ -146,8 +151,8 @@ def writing_aside(target: Path, *, force: bool, source: str = STANDARD) -> Itera
     Raises
     ------
     Failure
-        `target` exists and `force` is off, is no regular file, or is the source; or
-        its directory is not there.
+        `target` exists and `force` is off, is no regular file, or is the source; its directory is not there; or
+        something else has its name at the end than at the beginning.
 
     """
     if not force and os.path.lexists(target):
@@ -155,28 +160,60 @@ def writing_aside(target: Path, *, force: bool, source: str = STANDARD) -> Itera
     if target.is_dir():
         raise Failure(f"{target}: is a directory")
     final = Path(os.path.realpath(target))
-    if not final.parent.is_dir():
-        raise Failure(f"{target}: there is no directory {final.parent}")
-    mode = None
-    if final.exists():
-        status = final.stat()
-        if not stat.S_ISREG(status.st_mode):
+    check_parent(target, final)
+    before = None
+    if os.path.lexists(final):
+        before = final.lstat()
+        if not stat.S_ISREG(before.st_mode):
             raise Failure(f"{target}: is no regular file, so it is not replaced; - writes to standard output")
-        if source != STANDARD and os.path.samestat(status, Path(source).stat()):
+        if source != STANDARD and os.path.samestat(before, Path(source).stat()):
             raise Failure(f"{target}: is the file that is read")
-        mode = stat.S_IMODE(status.st_mode)
-    aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
+    elif target.is_symlink():
+        raise Failure(f"{target}: is a symbolic link to {final}, where there is nothing")
+    aside = aside_of(final, "part")
     try:
         with making(str(target)):
             yield aside
-        if mode is not None:
-            aside.chmod(mode)
-        if force:
-            aside.replace(final)
-        else:
+        if before is None:
             _rename_without_replacing(aside, final)
+        else:
+            aside.chmod(stat.S_IMODE(before.st_mode))
+            now = final.lstat() if os.path.lexists(final) else None
+            if now is None or not os.path.samestat(now, before) or not stat.S_ISREG(now.st_mode):
+                raise Failure(f"{target}: was replaced or removed by somebody else in the meantime")
+            aside.replace(final)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def output_path(name: str) -> Path:
+    """Return the path that a name on the command line means.
+
+    Raises
+    ------
+    UsageError
+        It is empty, or a URL.
+
+    """
+    if not name or "://" in name:
+        raise click.UsageError(f"{name!r}: expected a path, got {'a URL' if name else 'an empty one'}")
+    return Path(name)
+
+
+def aside_of(final: Path, ending: str) -> Path:
+    """Return a name beside `final` that nothing has, for what is to take its name or had it."""
+    name = final.name
+    while len(os.fsencode(name)) > _LONGEST:
+        name = name[:-1]
+    return final.with_name(f".{name}.{secrets.token_hex(4)}.{ending}")
+
+
+def check_parent(target: Path, final: Path) -> None:
+    """Raise unless the directory in which `final` is to be made can hold it; `target` is its name for errors."""
+    if not final.parent.is_dir():
+        raise Failure(f"{target}: there is no directory {final.parent}")
+    if superchunk.identify(final.parent).name == "sparse":
+        raise Failure(f"{target}: {final.parent} is the directory of a sparse frame, which holds nothing else")
 
 
 def _rename_without_replacing(aside: Path, target: Path) -> None:
@@ -184,10 +221,10 @@ def _rename_without_replacing(aside: Path, target: Path) -> None:
     try:
         target.hardlink_to(aside)  # fails if it exists, which a rename would not
     except FileExistsError:
-        raise Failure(f"{target}: has appeared in the meantime; --force replaces it") from None
+        raise Failure(f"{target}: has appeared in the meantime") from None
     except OSError:  # a file system without hard links
         if os.path.lexists(target):
-            raise Failure(f"{target}: has appeared in the meantime; --force replaces it") from None
+            raise Failure(f"{target}: has appeared in the meantime") from None
         aside.replace(target)
 
 
@@ -199,5 +236,5 @@ def open_output(name: str, *, force: bool, source: str = STANDARD) -> Iterator[B
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         return
-    with writing_aside(Path(name), force=force, source=source) as aside, aside.open("xb") as stream:
+    with writing_aside(output_path(name), force=force, source=source) as aside, aside.open("xb") as stream:
         yield stream

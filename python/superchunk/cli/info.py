@@ -19,7 +19,7 @@ from superchunk import Filter, SpecialValue
 from superchunk.cli import output
 from superchunk.cli.chunkmap import cells_as_json, print_strip
 from superchunk.cli.layout import ArrayOfBlocks, Layout
-from superchunk.cli.reading import open_frame
+from superchunk.cli.reading import open_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,15 +109,16 @@ def _sealed(path: Path) -> bool:
         return file.read(1) == _FINGERPRINT_TYPE
 
 
-def collect(path: str, schunk: SChunk) -> dict[str, Any]:
-    """Return everything about a frame but its chunks, fit for JSON."""
+def collect(path: str, schunk: SChunk, instead: str | None = None) -> dict[str, Any]:
+    """Return everything about a frame but its chunks, fit for JSON; `instead` tells what it stands for, if not data."""
     cparams = schunk.cparams
     layout = Layout.of(schunk)
-    array = ArrayOfBlocks.of(schunk)
+    array = ArrayOfBlocks.of(schunk) if instead is None else None
     file = Path(path)
     return {
         "path": path,
         "kind": "contiguous" if schunk.contiguous else "sparse",
+        "stands_for": instead,
         "sealed": _sealed(file),
         "file_bytes": sum(part.stat().st_size for part in ([file] if file.is_file() else file.iterdir())),
         "nbytes": schunk.nbytes,
@@ -169,6 +170,8 @@ def _than_plain(nbytes: int, cbytes: int) -> str:
 
 def _lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield name and value of each line for people."""
+    if facts["stands_for"] is not None:
+        yield "no data", facts["stands_for"]
     yield "nbytes", f"{facts['nbytes']:,} ({output.size(facts['nbytes'])})"
     yield (
         "cbytes",
@@ -231,8 +234,8 @@ def _print_map(schunk: SChunk) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(*, frame: str, chunks: bool, as_json: bool) -> None:
     """Show what FRAME is: sizes, ratio, codec, filters, metalayers."""
-    with open_frame(frame) as schunk:
-        facts = collect(frame, schunk)
+    with open_chunks(frame) as (schunk, instead):
+        facts = collect(frame, schunk, instead)
         if as_json:
             if chunks:
                 facts["chunks"] = [

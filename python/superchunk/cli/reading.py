@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import superchunk
 from superchunk import DParams
-from superchunk.cli.errors import EXPECTED, about
+from superchunk.cli.errors import EXPECTED, about, describe
 from superchunk.cli.formats.boxes import boxes_between
 from superchunk.cli.formats.npy import header_for
 from superchunk.cli.layout import ArrayOfBlocks, Layout
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from superchunk import NDArray, SChunk
     from superchunk.cli.npy import NpyHeader
 
-__all__ = ["Items", "as_schunk", "open_frame"]
+__all__ = ["Items", "as_schunk", "open_chunks", "open_frame"]
 
 PIECE = 2**20
 """Bytes to read at once, about."""
@@ -38,12 +38,12 @@ def as_schunk(opened: Any) -> SChunk:  # noqa: ANN401  (a SChunk or an NDArray)
 
 @contextlib.contextmanager
 def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
-    """Open the frame at `path` for reading.
+    """Open the frame at `path` for reading its data.
 
     Raises
     ------
     Failure
-        There is no frame, or it is damaged; the message begins with the path.
+        There is no frame, or it is damaged, or its chunks are not its data; the message begins with the path.
 
     """
     try:
@@ -51,6 +51,35 @@ def open_frame(path: str, *, threads: int | None = None) -> Iterator[SChunk]:
         opened = as_schunk(superchunk.open(path, dparams=dparams))
     except EXPECTED as error:
         raise about(path, error) from error
+    with _closing(path, opened) as frame:
+        yield frame
+
+
+@contextlib.contextmanager
+def open_chunks(path: str) -> Iterator[tuple[SChunk, str | None]]:
+    """Open the frame at `path` for looking at its chunks, and say what it stands for if they are not its data.
+
+    Raises
+    ------
+    Failure
+        There is no frame, or it is damaged; the message begins with the path.
+
+    """
+    instead = None
+    try:
+        opened = as_schunk(superchunk.open(path))
+    except superchunk.UnsafeDeserializationError as error:
+        instead = describe(error).removeprefix(f"{path}: ").partition("; ")[0]
+        opened = superchunk.SChunk(urlpath=path, mode="r")
+    except EXPECTED as error:
+        raise about(path, error) from error
+    with _closing(path, opened) as frame:
+        yield frame, instead
+
+
+@contextlib.contextmanager
+def _closing(path: str, opened: SChunk) -> Iterator[SChunk]:
+    """Close a frame in the end; errors of it get the path in front."""
     with opened as frame:
         try:
             yield frame

@@ -40,9 +40,17 @@ def steps(advance: Callable[[int], None]) -> Callable[[int, int], None]:
     "--contiguous/--sparse", "contiguous", default=None, help="One file, or a directory; as PATH unless given."
 )
 @click.option("--in-place", is_flag=True, help="Let the new frame take the damaged one's name.")
+@click.option("--recover", is_flag=True, help="Go back to the newest commit that is whole, with all its chunks.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def repair(
-    *, frame: str, target: str | None, offset: int, contiguous: bool | None, in_place: bool, as_json: bool
+    *,
+    frame: str,
+    target: str | None,
+    offset: int,
+    contiguous: bool | None,
+    in_place: bool,
+    recover: bool,
+    as_json: bool,
 ) -> None:
     """Write a readable frame from what is left of the damaged one at PATH.
 
@@ -54,7 +62,13 @@ def repair(
     try:
         with making(target or frame), output.progress(frame, None, unit="chunks") as advance:
             report = superchunk.repair(
-                frame, target, offset=offset, contiguous=contiguous, in_place=in_place, progress=steps(advance)
+                frame,
+                target,
+                offset=offset,
+                contiguous=contiguous,
+                in_place=in_place,
+                recover=recover,
+                progress=steps(advance),
             )
     except EXPECTED as error:
         raise about(frame, error) from error

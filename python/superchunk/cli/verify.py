@@ -12,7 +12,7 @@ import click
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.errors import EXPECTED, about, something_else
+from superchunk.cli.errors import EXPECTED, about, instead
 
 __all__ = ["verify"]
 
@@ -40,13 +40,6 @@ def _show(report: superchunk.VerifyReport) -> None:
         click.echo(f"  chunk {chunk.nchunk} {chunk.place}: {chunk.status}, {chunk.reason}")
     if len(listed) > _SHOWN:
         click.echo(f"  ... and {len(listed) - _SHOWN} more; --json lists them")
-
-
-def _instead(path: str) -> str:
-    """Return what is there instead of a frame, if that can be told."""
-    if Path(path).is_file() and not Path(path).stat().st_size:
-        return "; it is empty"
-    return something_else(path)
 
 
 def _check(path: str, *, decode: bool, threads: int | None) -> superchunk.VerifyReport:
@@ -81,13 +74,13 @@ def verify(*, paths: tuple[str, ...], decode: bool, as_json: bool, threads: int 
             report = _check(path, decode=decode, threads=threads)
         except EXPECTED as error:
             nothing_there = isinstance(error, FileNotFoundError) and Path(path).is_dir()
-            message = f"{path}: is no Blosc2 frame{_instead(path)}" if nothing_there else about(path, error)
+            message = f"{path}: is no Blosc2 frame{instead(path)}" if nothing_there else about(path, error)
             click.echo(f"superchunk: {message}", err=True)
             codes.append(_NO_FRAME if nothing_there else _CODES["damaged"])
             continue
         reports.append(report)
         if not report.is_frame:
-            click.echo(f"superchunk: {path}: is no Blosc2 frame{_instead(path)}", err=True)
+            click.echo(f"superchunk: {path}: is no Blosc2 frame{instead(path)}", err=True)
             codes.append(_NO_FRAME)
             continue
         codes.append(_CODES[report.status])

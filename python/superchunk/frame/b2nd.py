@@ -35,7 +35,7 @@ from operator import index
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, SupportsIndex
 
 from superchunk.exceptions import ArgumentError, FormatError, TruncatedError
-from superchunk.params import MAX_BUFFERSIZE, MAX_DIM
+from superchunk.params import MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_DIM, MAX_TYPESIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,6 +55,8 @@ _MAX_INT64 = 2**63 - 1
 _STR32 = 0xDB
 _HEAD = 4
 _DTYPE_HEAD = 6
+_TYPESIZE_AT = 0x30
+"""Where a frame's header says the bytes of an item."""
 
 
 class _Problem(NamedTuple):
@@ -221,7 +223,12 @@ class ArrayLayout(_Fields):
 
         """
         ndim = len(self.shape)
+        if not 0 < typesize <= MAX_TYPESIZE:
+            raise FormatError("frame typesize", at=_TYPESIZE_AT, expected=f"1 to {MAX_TYPESIZE}", found=typesize)
         chunk_nbytes = self.chunk_items * typesize
+        if chunk_nbytes and self.block_items * typesize > MAX_BLOCKSIZE:
+            found = f"{self.block_items * typesize}: {self.blocks} items of {typesize}"
+            raise FormatError("b2nd block bytes", at=7 + 14 * ndim, expected=f"at most {MAX_BLOCKSIZE}", found=found)
         at = 6 + 9 * ndim
         if chunk_nbytes > MAX_CHUNK_NBYTES:
             found = f"{chunk_nbytes}: {self.extended} items of {typesize}"

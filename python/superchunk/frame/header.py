@@ -43,7 +43,7 @@ from superchunk.exceptions import (
     TruncatedError,
 )
 
-__all__ = ["FIXED_LEN", "MAGIC", "MAX_CHUNKS_READ", "MIN_TRAILER_LEN", "FrameHeader"]
+__all__ = ["FIXED_LEN", "MAGIC", "MAX_CHUNKS_READ", "MIN_TRAILER_LEN", "FrameHeader", "has_header_markers"]
 
 FIXED_LEN = 0x57
 """Bytes of the fixed part; every field that a commit changes lies inside."""
@@ -67,6 +67,16 @@ _UDCODEC = 6
 _SLOTS = 6
 _MAX_INT64 = 2**63 - 1
 _BETA_MARKERS = (0x9B, 0x9C, 0x9D)
+_MARKERS = {0x0A: 0xD2, 0x0F: 0xCF, 0x18: 0xA4, 0x1D: 0xD3, 0x26: 0xD3, 0x2F: 0xD2, 0x34: 0xD2, 0x39: 0xD2, 0x3E: 0xD1}
+"""MessagePack markers between the fields, by position; readers do not need them."""
+
+
+def has_header_markers(raw: bytes) -> bool:
+    """Return whether `raw` begins with the magic and has the markers between the fields where they belong.
+
+    Text that follows a magic has not. `FrameHeader.from_bytes` says whether the fields make sense.
+    """
+    return raw.startswith(MAGIC) and len(raw) >= FIXED_LEN and all(raw[at] == marker for at, marker in _MARKERS.items())
 
 
 class FrameHeader(NamedTuple):

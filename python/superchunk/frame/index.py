@@ -9,8 +9,9 @@
 In a file the entries are the content of an ordinary chunk, little endian, typesize 8.
 An `Index` reads single entries through that chunk until a change or a bulk request
 makes an array of them; an index whose entries are all equal stays one number. Every
-change is written down in a journal, so that it can be taken back. Does not know
-where chunks lie.
+change is written down in a journal before it is made, so that it can be taken back, though
+an interrupt comes in the middle, and so that others can see how the index was before. Does not
+know where chunks lie.
 
 Source: docs/format/cframe.md, "Index chunk" and "Special entries".
 """
@@ -18,6 +19,7 @@ Source: docs/format/cframe.md, "Index chunk" and "Special entries".
 from __future__ import annotations
 
 import sys
+import time
 from array import array
 from typing import TYPE_CHECKING, Final, Self
 
@@ -34,6 +36,7 @@ __all__ = [
     "MAX_CHUNKS",
     "Index",
     "JournalMark",
+    "count_special",
     "located",
     "special_entry",
     "special_kind",
@@ -50,16 +53,23 @@ JournalMark = int
 
 _KIND_OF_CODE = {0x81: 1, 0x82: 2, 0x84: 4}
 _CODE_OF_KIND = {kind: code for code, kind in _KIND_OF_CODE.items()}
+_MAX_BLOCK = 4 * 2**20
+"""Largest block of an index chunk, bytes; writers take 16 KiB to 128 KiB. Each look at an entry decodes a block."""
 _DECODE_WHOLE = 4096
 _WINDOW = 2048
 _STORE_PLAIN = 512
 _VALUE = 3
 _NAN = 2
+_UNINIT = 4
+_NO_ENTRIES = (_NAN, _UNINIT)
+_IS_SPECIAL = bytes(128) + b"\1" * 128
 _PLAIN = {"typesize": ENTRY_LEN, "clevel": 0, "splitmode": 2}
 _PACKED = {"typesize": ENTRY_LEN, "clevel": 5, "codec": 1, "splitmode": 2}
 
-# Journal records: what to do to take a change back.
+# Journal records: what to do to take a change back, if it was made at all; the number of entries before tells that.
 _CUT, _PUT, _SET, _ALL = range(4)
+_LOOKS = 100
+"""How often another thread's change may come in between while the index is looked at."""
 
 
 def special_entry(kind: int) -> int:
@@ -88,6 +98,12 @@ def special_kind(entry: int, nchunk: int) -> int:
     return kind
 
 
+def count_special(entries: array[int]) -> int:
+    """Return how many of `entries` are negative; some 10^8 of them a second."""
+    top = memoryview(entries).cast("B")[ENTRY_LEN - 1 if sys.byteorder == "little" else 0 :: ENTRY_LEN]
+    return top.tobytes().translate(_IS_SPECIAL).count(1)
+
+
 _NO_WINDOW: Final = (0, array("q"))
 
 
@@ -110,7 +126,7 @@ class Index:
     Not safe for several writers; readers may run beside one writer.
     """
 
-    __slots__ = ("_array", "_at", "_journal", "_len", "_repeated", "_source", "_window")
+    __slots__ = ("_array", "_at", "_journal", "_len", "_repeated", "_source", "_tick", "_window")
 
     def __init__(self, entries: Iterable[int] = (), *, kept: tuple[Source | None, int, int] | None = None) -> None:
         """Make an index of `entries` (64-bit integers), or of those `kept` in a chunk: source, number, position."""
@@ -119,7 +135,8 @@ class Index:
         self._source, self._len, self._at = (None, len(self._array or ()), 0) if kept is None else kept
         self._repeated: int | None = None
         self._window: tuple[int, array[int]] = _NO_WINDOW
-        self._journal: list[tuple[int, int, object]] = []
+        self._journal: list[tuple[int, int, object, int]] = []
+        self._tick = 0  # odd while a change is being made
 
     @classmethod
     def repeated(cls, entry: int, nchunks: int) -> Self:
@@ -147,9 +164,21 @@ class Index:
         Raises
         ------
         FormatError
-            The typesize is not 8, or the size does not fit.
+            The typesize is not 8, the size does not fit, its blocks are too large to be read one by one, or it has no
+            content: uninitialised values, or NaN.
 
         """
+        if info.special in _NO_ENTRIES:
+            raise FormatError(
+                "index chunk special value",
+                at=at + 31,
+                expected="entries",
+                found="NaN" if info.special == _NAN else "uninitialised values, which mean no offsets",
+            )
+        if info.blocksize > _MAX_BLOCK:
+            raise FormatError(
+                "index chunk blocksize", at=at + 8, expected=f"at most {_MAX_BLOCK}", found=info.blocksize
+            )
         if info.typesize != ENTRY_LEN:
             raise FormatError("index chunk typesize", at=at + 3, expected=ENTRY_LEN, found=info.typesize)
         if nchunks < 0:
@@ -164,7 +193,7 @@ class Index:
                 found=info.nbytes,
             )
         value = info.repeated_value if info.special == _VALUE else bytes(ENTRY_LEN)
-        if info.special not in (0, _NAN) and value is not None and len(value) == ENTRY_LEN:
+        if info.special and value is not None and len(value) == ENTRY_LEN:
             return cls.repeated(int.from_bytes(value, "little", signed=True), nchunks)
         return cls(kept=(source, nchunks, at))
 
@@ -193,9 +222,10 @@ class Index:
             return entries[start:stop]
         if self._repeated is not None:
             return array("q", (self._repeated,)) * (stop - start)
-        if self._len <= _DECODE_WHOLE:
-            return self._materialise()[start:stop]
-        return self._decode(start, stop)
+        source = self._source
+        if source is None or self._len <= _DECODE_WHOLE:
+            return self._near(start)[1][start:stop]
+        return self._decode(source, start, stop)
 
     def copy(self) -> Index:
         """Return an index of its own with the same entries, as lazy as this one."""
@@ -215,44 +245,91 @@ class Index:
         self._journal.clear()
 
     def rollback(self, mark: JournalMark) -> None:
-        """Take back every change since `mark`, newest first."""
-        while len(self._journal) > mark:
-            what, at, old = self._journal.pop()
+        """Take back every change since `mark`, newest first; doing it twice does no harm."""
+        journal = self._journal
+        self._tick |= 1
+        while len(journal) > mark:
+            what, at, old, count = journal[-1]
             if what == _ALL:
                 self._array, self._len, self._repeated, self._source = old  # type: ignore[misc]
-                continue
-            entries = self._materialise()
-            if what == _CUT:
-                del entries[at : at + old]  # type: ignore[operator]
-            elif what == _PUT:
-                entries.insert(at, old)  # type: ignore[arg-type]
             else:
-                entries[at] = old  # type: ignore[call-overload]
-            self._len = len(entries)
+                entries = self._materialise()
+                extra = len(entries) - count
+                if what == _CUT and extra > 0:
+                    del entries[at : at + extra]
+                elif what == _PUT and extra < 0:
+                    entries.insert(at, old)  # type: ignore[arg-type]
+                elif what == _SET:
+                    entries[at] = old  # type: ignore[call-overload]
+                self._len = len(entries)
+            del journal[-1]
+        self._tick += 1
+
+    def tidy(self) -> None:
+        """Keep the journal short while nobody may ask for a mark but that of the beginning."""
+        journal = self._journal
+        while len(journal) > 1 and all(what == _CUT and at == count for what, at, _, count in journal[-2:]):
+            del journal[-1]  # of two additions at the end, the first one's record takes back both
+        if len(journal) > 1 and (len(journal) > self._len + _DECODE_WHOLE or journal[-1][0] == _ALL):
+            first = self.as_of(0)
+            if first is not None:
+                journal[:] = [(_ALL, 0, first._content, 0)]  # noqa: SLF001 - of this class
+
+    def as_of(self, mark: JournalMark) -> Index | None:
+        """Return the index as it was at `mark`, also while another thread changes it; None if that never stops."""
+        for _ in range(_LOOKS):
+            tick = self._tick
+            past, journal = self.copy(), self._journal[mark:]
+            if not tick & 1 and self._tick == tick:
+                past._take_back(journal)  # noqa: SLF001 - as above
+                return past
+            time.sleep(0)
+        return None
+
+    def _take_back(self, journal: list[tuple[int, int, object, int]]) -> None:
+        """Take back what `journal` tells, which another index goes on to use."""
+        for n, (what, _, old, _) in enumerate(journal):
+            if what == _ALL:  # all that came later is of no account
+                self._array, self._len, self._repeated, self._source = old  # type: ignore[misc]
+                if self._array is not None:
+                    self._array = self._array[:]  # for what follows may change it
+                del journal[n:]
+                break
+        self._journal = journal
+        self.rollback(0)
+
+    @property
+    def _content(self) -> tuple[array[int] | None, int, int | None, Source | None]:
+        return self._array, self._len, self._repeated, self._source
 
     def insert(self, nchunk: int, entries: Sequence[int]) -> None:
         """Put `entries` before entry `nchunk`; the length appends."""
         held = self._materialise()
-        count = len(entries)
+        self._tick |= 1
+        self._journal.append((_CUT, nchunk, None, len(held)))
         if nchunk == self._len:
             held.extend(entries)
         else:
             held[nchunk:nchunk] = array("q", entries)
         self._len = len(held)
-        self._journal.append((_CUT, nchunk, count))
+        self._tick += 1
 
     def replace(self, nchunk: int, entry: int) -> None:
         """Put `entry` in the place of entry `nchunk`."""
         held = self._materialise()
-        self._journal.append((_SET, nchunk, held[nchunk]))
+        self._tick |= 1
+        self._journal.append((_SET, nchunk, held[nchunk], 0))
         held[nchunk] = entry
+        self._tick += 1
 
     def delete(self, nchunk: int) -> None:
         """Remove entry `nchunk`."""
         held = self._materialise()
-        self._journal.append((_PUT, nchunk, held[nchunk]))
+        self._tick |= 1
+        self._journal.append((_PUT, nchunk, held[nchunk], len(held)))
         del held[nchunk]
-        self._len -= 1
+        self._len = len(held)
+        self._tick += 1
 
     def assign(self, entries: Iterable[int]) -> None:
         """Put `entries` in the place of all."""
@@ -284,34 +361,44 @@ class Index:
         return _engine.compress(entries, _params(small=small))
 
     def _become(self, other: Index) -> None:
-        self._journal.append((_ALL, 0, (self._array, self._len, self._repeated, self._source)))
+        self._tick |= 1
+        self._journal.append((_ALL, 0, self._content, 0))
         self._array, self._len = other._array, other._len
         self._repeated, self._source = other._repeated, other._source
+        self._tick += 1
 
     def _materialise(self) -> array[int]:
+        """Make the array, for a change."""
         if self._array is None:
             if self._repeated is not None:
                 held = array("q", (self._repeated,)) * self._len
             else:
-                held = self._decode(0, self._len)
+                held = array("q") if self._source is None else self._decode(self._source, 0, self._len)
             self._array = held
             self._repeated = self._source = None
         return self._array
 
     def _through_window(self, nchunk: int) -> int:
-        if self._len <= _DECODE_WHOLE:
-            return self._materialise()[nchunk]
-        start, window = self._window
-        if not start <= nchunk < start + len(window):
-            start = nchunk // _WINDOW * _WINDOW
-            window = self._decode(start, min(start + _WINDOW, self._len))
-            self._window = (start, window)
+        start, window = self._near(nchunk)
         return window[nchunk - start]
 
-    def _decode(self, start: int, stop: int) -> array[int]:
+    def _near(self, nchunk: int) -> tuple[int, array[int]]:
+        """Return entries out of the chunk, and the number of the first: those around entry `nchunk`, or all if few.
+
+        They are kept beside the array and never in its place: who reads may be overtaken by who changes it.
+        """
         source = self._source
         if source is None:  # another thread made the array meanwhile
-            return self._materialise()[start:stop]
+            return 0, self._materialise()
+        start, window = self._window
+        if not start <= nchunk < start + len(window):
+            width = self._len if self._len <= _DECODE_WHOLE else _WINDOW
+            start = nchunk // width * width
+            window = self._decode(source, start, min(start + width, self._len))
+            self._window = (start, window)
+        return start, window
+
+    def _decode(self, source: Source, start: int, stop: int) -> array[int]:
         entries = array("q")
         wanted = (source, ENTRY_LEN * self._len, ENTRY_LEN * start, ENTRY_LEN * stop, 0)
         try:

@@ -59,8 +59,8 @@ class LegacyIndex(Index):
         copied._source, copied._at, copied.codes = self._source, self._at, self.codes
         return copied
 
-    def _decode(self, start: int, stop: int) -> array[int]:
-        entries = super()._decode(start, stop)
+    def _decode(self, source: Source, start: int, stop: int) -> array[int]:
+        entries = super()._decode(source, start, stop)
         if entries and min(entries) < 0:
             for nchunk, entry in enumerate(entries, start):
                 self.check_entry(entry, nchunk)

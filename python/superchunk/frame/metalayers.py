@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_METALAYERS",
     "MAX_NAME_LEN",
+    "PLACEHOLDERS",
     "check_name",
     "header_len_for",
     "read_metalayers",
     "read_table",
+    "without_cache_layers",
     "write_metalayers",
     "write_table",
 ]
@@ -45,6 +47,9 @@ MAX_METALAYERS = 16
 MAX_NAME_LEN = 31
 """Bytes of the longest name, as UTF-8."""
 
+PLACEHOLDERS = frozenset(("LazyArray", "b2o", "proxy-source"))
+"""Fixed layers of frames whose chunks are not their data; see `superchunk._placeholders`."""
+
 _MAX_CONTENT = 2**31 - 1
 _FIXSTR, _BIN32, _INT32, _MAP16 = 0xA0, 0xC6, 0xD2, 0xDE  # msgpack markers
 _U16 = struct.Struct(">H")
@@ -54,6 +59,15 @@ _NUMBERS = {
     "big": (_U16, _I32, _BLOB),
     "little": (struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<BI")),
 }
+
+
+def without_cache_layers(meta: Mapping[str, bytes], layers: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return those of `layers`, of either kind, that go with a copy of the items of a frame with the fixed ones `meta`.
+
+    What a cache of another array notes about itself, ``proxy-source`` and its like, is not true of a copy.
+    """
+    cache = "proxy-source" in meta
+    return {name: content for name, content in layers.items() if not (cache and name.startswith("proxy-"))}
 
 
 def check_name(name: str) -> bytes:
@@ -118,7 +132,14 @@ def header_len_for(layers: Mapping[str, bytes]) -> int:
 
 
 def read_table(
-    raw: bytes, at: int, base: int, what: str, most: int, order: Literal["big", "little"] = "big"
+    raw: bytes,
+    at: int,
+    base: int,
+    what: str,
+    most: int,
+    order: Literal["big", "little"] = "big",
+    *,
+    lenient: bool = False,
 ) -> dict[str, tuple[int, int]]:
     """Return where the contents of a table of layers lie.
 
@@ -136,6 +157,8 @@ def read_table(
         Largest number of layers.
     order
         How integers are written; some frames of betas have them little endian.
+    lenient
+        Leave contents out that are not where the table says, instead of raising.
 
     Raises
     ------
@@ -150,6 +173,8 @@ def read_table(
     total = 0
     for name, place in names:
         position = i32.unpack_from(raw, place)[0]
+        if lenient and not _is_content(raw, position, at + 3, blob):
+            continue
         if not at + 3 <= position <= size - 5:
             raise FormatError(
                 f"{what} {name!r} position",
@@ -177,6 +202,14 @@ def read_table(
             )
         layers.setdefault(name, (position + 5, length))
     return layers
+
+
+def _is_content(raw: bytes, position: int, least: int, blob: struct.Struct) -> bool:
+    """Return whether there is a content at a position of a table, and all of it."""
+    if not least <= position <= len(raw) - blob.size:
+        return False
+    marker, length = blob.unpack_from(raw, position)
+    return bool(marker == _BIN32 and length <= len(raw) - position - blob.size)
 
 
 def _read_names(

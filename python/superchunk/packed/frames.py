@@ -98,7 +98,7 @@ def pack_tensor(tensor: Any, chunksize: int | None = None, **kwargs: Any) -> Any
     with SChunk._of_data(  # noqa: SLF001  (made for this)
         content, {_ENTRY: entry}, itemsize=max(array.itemsize, 1), chunksize=chunksize, **kwargs
     ) as schunk:
-        path = schunk.urlpath
+        path = schunk._handle.path  # noqa: SLF001  (the absolute one)
         if path is None:
             return schunk.to_cframe()
     return _nbytes_of(path)
@@ -161,6 +161,9 @@ def save_tensor(tensor: Any, urlpath: str | os.PathLike[str], chunksize: int | N
         As `pack_tensor`.
 
     """
+    if urlpath is None:
+        msg = "urlpath: expected a path, got None; pack_tensor() and pack_array2() make frames in memory"
+        raise TypeError(msg)
     return int(pack_tensor(tensor, chunksize, urlpath=urlpath, **kwargs))
 
 

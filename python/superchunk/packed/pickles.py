@@ -31,8 +31,8 @@ _UNPICKLER_KEYWORDS: Final = frozenset({"encoding", "errors", "fix_imports"})
 def pack(
     obj: Any,  # noqa: ANN401  (an array or a scalar of any dtype)
     clevel: int = 9,
-    filter: Filter = Filter.SHUFFLE,  # noqa: A002  (the name users know)
-    codec: Codec = Codec.BLOSCLZ,
+    filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (the name users know)
+    codec: Codec | str = Codec.BLOSCLZ,
 ) -> bytes:
     """Pack an array or a NumPy scalar into one chunk, as a pickle.
 
@@ -117,8 +117,8 @@ def unpack(packed_object: AnyBuffer, **kwargs: Any) -> Any:  # noqa: ANN401  (an
 def pack_array(
     arr: Any,  # noqa: ANN401  (as for pack)
     clevel: int = 9,
-    filter: Filter = Filter.SHUFFLE,  # noqa: A002  (the name users know)
-    codec: Codec = Codec.BLOSCLZ,
+    filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (the name users know)
+    codec: Codec | str = Codec.BLOSCLZ,
 ) -> bytes:
     """Pack an array into one chunk, as a pickle; see `pack`.
 

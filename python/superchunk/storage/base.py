@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
+from superchunk.frame.index import MAX_CHUNKS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -98,13 +100,16 @@ class Snapshot(NamedTuple):
     """As a header has it: 0 sizes vary, -1 not known yet."""
     seals: range | None = None
     """The entries whose chunks have seals; None: no seal proves anything."""
+    most_stored: int = MAX_CHUNKS
+    """How many chunks can be stored in the bytes that there are."""
 
 
 class ChunkStore(Protocol):
     """A list of chunks with metalayers. All sizes are bytes.
 
     Every change happens whole or not at all: after an error the store is as it was
-    before the call, or before the `batch` that the call was part of.
+    before the call, or before the `batch` that the call was part of. One error comes
+    when the change is made: that of the last wait for the disk.
     """
 
     @property
@@ -184,6 +189,10 @@ class ChunkStore(Protocol):
         """Return what `ask`, which reads chunks, returns for these arguments and one state of the store."""
         ...
 
+    def told(self, ask: Callable[[], T]) -> T:
+        """Return what `ask`, which reads no chunks, tells of one state of the store."""
+        ...
+
     def steady(self) -> AbstractContextManager[None]:
         """Keep the chunks where they are while the block reads, for long reads."""
         ...
@@ -251,16 +260,20 @@ class ChunkStore(Protocol):
         """Return the n + 1 prefix sums of the chunks' uncompressed sizes."""
         ...
 
-    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
-        """Put complete `chunks` before chunk `nchunk`; the number of chunks appends."""
+    def append(self, chunks: Sequence[bytes]) -> int:
+        """Put complete `chunks` behind all others, wherever that is by then; return the number of chunks."""
+        ...
+
+    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> int:
+        """Put complete `chunks` before chunk `nchunk`, and return the number of chunks; the number before appends."""
         ...
 
     def replace(self, nchunk: int, chunk: bytes) -> None:
         """Put a complete `chunk` in the place of chunk `nchunk`."""
         ...
 
-    def delete(self, nchunk: int) -> None:
-        """Remove chunk `nchunk`."""
+    def delete(self, nchunk: int) -> int:
+        """Remove chunk `nchunk`; return the number of chunks left."""
         ...
 
     def reorder(self, order: Sequence[int]) -> None:
@@ -287,11 +300,14 @@ class ChunkStore(Protocol):
         """Remove the vlmetalayer `name`."""
         ...
 
-    def batch(self) -> AbstractContextManager[None]:
-        """Make several changes one: all happen, or by an exception none."""
+    def batch(self) -> AbstractContextManager[object]:
+        """Make several changes one: all happen, or by an exception none.
+
+        What is read inside stays as it is until the end. So whatever a change is worked out from is read inside.
+        """
         ...
 
-    def transaction(self) -> AbstractContextManager[None]:
+    def transaction(self) -> AbstractContextManager[object]:
         """Make several changes one, on the disk when it ends; none inside another."""
         ...
 

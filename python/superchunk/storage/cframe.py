@@ -17,7 +17,7 @@ from superchunk.frame.index import Index, special_entry, special_kind
 from superchunk.frame.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk.frame.trailer import Trailer
 from superchunk.storage.base import Snapshot
-from superchunk.storage.changes import repeated_chunk
+from superchunk.storage.changes import NAN_ITEMS, repeated_chunk
 from superchunk.storage.loading import check_fingerprint, parse_frame, settings_of
 from superchunk.storage.memory import MemoryStore
 from superchunk.storage.proven import read_chunks
@@ -78,7 +78,7 @@ def read_cframe(buffer: Buffer) -> MemoryStore:
 
     raw = loaded.raw_header
     return MemoryStore.of_snapshot(
-        Snapshot(loaded.index, place, header.chunksize, _seals_of(loaded)),
+        Snapshot(loaded.index, place, header.chunksize, _seals_of(loaded), room // _CHUNK_MIN),
         settings_of(header),
         nbytes=header.nbytes,
         vlblocks=None if header.nbytes else header.vlblocks,
@@ -164,7 +164,7 @@ def _gather(store: ChunkStore, snapshot: Snapshot, chunks: list[bytes]) -> Index
                 info = _engine.describe(chunk)
                 kind = 0 if info.special == _VALUE else info.special
                 if kind == _NAN and info.typesize != settings.typesize:
-                    chunk, kind = repeated_chunk(kind, info.nbytes, info.typesize), 0
+                    chunk, kind = repeated_chunk(kind, info.nbytes, settings.typesize, NAN_ITEMS[info.typesize]), 0
             if kind and snapshot.chunksize > 0:
                 entries.append(special_entry(kind))
                 continue

@@ -10,16 +10,18 @@ Source: docs/format/sparse.md, "Chunk files", "Settled index" and "Snapshots".
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from superchunk import _engine
 from superchunk.exceptions import ArgumentError, StorageError, SuperchunkError
 from superchunk.frame.index import Index
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage.chunk_ids import ChunkIds
+from superchunk.storage.committed import FrameMark
 from superchunk.storage.file import FileBytes, link_file, remove_file, sync_files, sync_folder
 from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, chunk_name, joined, list_folder, pin_name
-from superchunk.storage.followed_folder import FollowedFolder
+from superchunk.storage.followed_folder import FollowedFolder, place_in
 from superchunk.storage.kept import KeptIndex
 from superchunk.storage.locks import leads_to
 from superchunk.storage.pins import is_pinned
@@ -29,13 +31,30 @@ from superchunk.storage.staging import PlacedChunk, read_staged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from superchunk.storage.changes import Mark
+    from superchunk._engine import Source
+    from superchunk.storage.changes import PastTable
     from superchunk.storage.loading import Loaded
     from superchunk.storage.staging import StagedChunk
 __all__ = ["BELOW_CBYTES", "ChunkFiles", "try_to_remove"]
 
 BELOW_CBYTES = 32
 """How far below the bytes of all chunks C-Blosc2 wants every id."""
+
+
+@dataclass(frozen=True, init=False)
+class FolderMark(FrameMark):
+    """What a frame in a directory was."""
+
+    folder: FileBytes
+    file: FileBytes
+    """The index file, which entries may still have to be read from."""
+    pending: int
+    placed: int
+    dropped: int
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        """Return the file of chunk `nchunk`."""
+        return place_in(self.folder, entry, nchunk)
 
 
 class ChunkFiles(FollowedFolder):
@@ -107,22 +126,30 @@ class ChunkFiles(FollowedFolder):
 
     # Changing.
 
-    def begin(self) -> Mark:
-        """Return what `undo` needs to come back to this state."""
-        return (*super().begin(), len(self._pending), len(self._placed), len(self._dropped))
+    def mark(self) -> FolderMark:
+        """Return what the frame is now."""
+        noted = self._noted()
+        noted["folder"], noted["file"] = self.folder, self.file
+        noted["pending"], noted["placed"] = len(self._pending), len(self._placed)
+        noted["dropped"] = len(self._dropped)
+        return FolderMark(noted)
 
-    def undo(self, mark: Mark) -> None:
-        """Come back to the state of `mark`; files written since are removed."""
-        loads = self._loads
-        super().undo(mark)
-        if loads != mark[8]:
-            return
-        pending, placed, dropped = cast("tuple[int, int, int]", mark[-3:])
-        for ident in self._pending[pending:]:
+    def _undo(self, mark: Any) -> None:  # noqa: ANN401 - a FolderMark
+        """Come back to the chunk files of `mark`; files written since are removed."""
+        for ident in self._pending[mark.pending :]:
             if not try_to_remove(self._path_of(ident)):
                 self._garbage.add(ident)
-        self._ids.reserved.update(self._placed[placed:])
-        del self._pending[pending:], self._placed[placed:], self._dropped[dropped:]
+        self._ids.reserved.update(self._placed[mark.placed :])
+        del self._pending[mark.pending :], self._placed[mark.placed :], self._dropped[mark.dropped :]
+
+    def committed(self) -> PastTable | None:
+        """Return the committed state; what its chunks take stands in the header."""
+        past = super().committed()
+        if past is not None and past._live is None:  # noqa: SLF001 - of one package
+            index = past.index
+            specials = sum(entry < 0 for entry in index.slice(0, len(index)))
+            past._live = (self._header_cbytes, specials)  # noqa: SLF001 - as above
+        return past
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         """Write each of `chunks` into a file of its own."""
@@ -163,8 +190,8 @@ class ChunkFiles(FollowedFolder):
 
     def _take_up(self, chunk: PlacedChunk) -> int:
         """Name a chunk file that another writer has put there."""
-        self._ids.reserved.remove(chunk.ident)
         self._placed.append(chunk.ident)
+        self._ids.reserved.discard(chunk.ident)
         self._written += len(chunk) + SEAL_LEN
         return chunk.ident
 

@@ -18,8 +18,10 @@ import threading
 import warnings
 from abc import abstractmethod
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
+from weakref import ref
 
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
@@ -28,11 +30,14 @@ from superchunk.frame.index import ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk.frame.metalayers import read_metalayers, write_metalayers
 from superchunk.frame.trailer import Trailer
-from superchunk.storage.changes import MutableChunkTable, check_same_length
+from superchunk.storage import registry
+from superchunk.storage.changes import Mark, MutableChunkTable, PastTable, check_same_length
+from superchunk.storage.file import storage_error
 from superchunk.storage.loading import check_fingerprint, settings_of
 from superchunk.storage.seals import ENTRIES_END
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable, Iterator, Mapping
 
     from typing_extensions import Buffer
@@ -40,9 +45,11 @@ if TYPE_CHECKING:
     from superchunk._engine import Box, Source
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
-    from superchunk.storage.changes import Mark
-    from superchunk.storage.file import RetiredFiles
-    from superchunk.storage.loading import Loaded
+    from superchunk.storage.changes import Change
+    from superchunk.storage.file import FileBytes, RetiredFiles
+    from superchunk.storage.loading import Loaded, Proof
+    from superchunk.storage.registry import Key, Use
+    from superchunk.storage.target import ReplaceRule
 
 __all__ = ["CommittedFrame", "empty_frame"]
 
@@ -100,31 +107,65 @@ def _bare_trailer(sealing: bool) -> bytes:  # noqa: FBT001 - kept by it
     return Trailer(fingerprint_type=FINGERPRINT_TYPE if sealing else 0).to_bytes()
 
 
+@dataclass(frozen=True, init=False)
+class FrameMark(Mark):
+    """What a frame on the disk was."""
+
+    written: int
+    raw_header: bytes
+    layers: Mapping[str, tuple[int, int]]
+    dirty: bool
+    index_changed: bool
+    authors: frozenset[object]
+
+    @property
+    def meta(self) -> Mapping[str, bytes]:
+        """The fixed metalayers, raw."""
+        return {name: self.raw_header[at : at + n] for name, (at, n) in self.layers.items()}
+
+
+class _Held:
+    """Is there as long as a block runs, however it is left."""
+
+    __slots__ = ("__weakref__",)
+
+
 class CommittedFrame(MutableChunkTable):
-    """A frame on the disk, shared by the handles of this process."""
+    """A frame on the disk, shared by the handles of this process.
+
+    Handles that take part in what waits, the `authors`, see it; all others see the committed state.
+    """
 
     sparse: bool = False
+    file: FileBytes
+    """The file of the frame, or of its index."""
     _retired: RetiredFiles
     unpublished: str | None = None
     """The name that a new frame gets with its first commit, if it waits for that."""
+    rule: ReplaceRule
+    """What a new frame may take that name of."""
 
     def __init__(self, path: str, loaded: Loaded) -> None:
         """Begin with the committed state that `loaded` describes."""
         self.path = path
-        self.lock = threading.RLock()
-        self.users = 0
-        self.writers = 0
-        """How many of its users may change it."""
+        self.key: Key | None = None
+        """What the registry knows it by."""
+        self.uses: list[ref[Use]] = []
+        """Those who use it."""
+        self.authors: frozenset[object] = frozenset()
+        """Who has made the changes that wait for their commit."""
         self.moving = False
         """Whether another file is taking the present one's place."""
-        self._still = 0
-        self.changing = 0
-        """How many handles are in the middle of a change, each inside the one before."""
+        self._read_by: ref[_Held] | None = None
+        self._committed_mark: Mark | None = None
+        """The committed state."""
+        self._committed_past: PastTable | None = None
+        self._switch: object = None
+        """The commit whose switch is being made, until its outcome is known."""
         self.successor: CommittedFrame | None = None
         """The state that handles go on with, once another frame has this one's name."""
         self.sync_level: SyncLevel = "explicit"
         self.sealing = True
-        self._loads = 0
         self._last_trailer: tuple[object, bool, bytes] = (None, False, b"")
         super().__init__(
             settings_of(loaded.header),
@@ -135,14 +176,26 @@ class CommittedFrame(MutableChunkTable):
             vlmeta=loaded.trailer.vlmeta,
         )
         self._adopt(loaded)
+        registry.known_at_forks(self)
+
+    @property
+    def users(self) -> int:
+        """How many handles use it."""
+        return sum(use() is not None for use in self.uses)
+
+    @property
+    def writers(self) -> int:
+        """How many of them may change it."""
+        return sum(use.writable for each in self.uses if (use := each()) is not None)
 
     # What a layout adds, besides `place` and `put`.
 
     @abstractmethod
-    def refresh(self, *, force: bool = False) -> bool:
+    def refresh(self, *, force: bool = False, whole: bool = False) -> bool:
         """Follow another process's commit; return whether there was one.
 
-        With `force` there was one, even if the first bytes do not show it.
+        With `force` there was one, even if nothing shows it. With `whole`, header, index and trailer are compared,
+        whatever the file's times say, and nothing that was learnt from chunks counts any more.
 
         Raises
         ------
@@ -155,7 +208,60 @@ class CommittedFrame(MutableChunkTable):
 
     @abstractmethod
     def _watch_for(self, probe: bytes) -> _engine.Watch:
-        """Return the watch on the first bytes of the frame, `probe`, and on its name."""
+        """Return the watch on the first bytes of the frame, `probe`, on its name, and on what `_proven` says."""
+
+    @property
+    @abstractmethod
+    def _committed_range(self) -> tuple[int, int]:
+        """Where the index chunk begins in its file and where the trailer ends, just after a commit."""
+
+    def _watch_anew(self, probe: bytes, proof: Proof) -> None:
+        """Watch the state that has just been committed or adopted."""
+        index_at, end = self._committed_range
+        digest, stands = self._proof = proof
+        if stands:
+            ranges = [(end - len(digest), len(digest))]
+        else:
+            ranges = [(index_at, self._index_len), (end - self._trailer_len, self._trailer_len)]
+        self._proven = (digest, ranges, not stands)
+        self._watch = self._watch_for(probe)
+
+    def _is_same(self, loaded: Loaded) -> bool:
+        """Return whether a frame says what the committed state does; forget what was learnt from chunks meanwhile."""
+        if loaded.raw_header != self._committed_header or loaded.proof != self._proof:
+            return False
+        self._watch = self._watch_for(loaded.probe)  # blocks that were kept go
+        if not (self._proof.stands or self._dirty or self.busy):
+            self._live = self._sizes = self._starts = None
+        return True
+
+    def starts(self) -> array[int]:
+        """Return the n + 1 prefix sums of the chunks' sizes, bytes; do not change it."""
+        self._doubt_sizes()
+        return super().starts()
+
+    def _variable_sizes(self) -> array[int]:
+        self._doubt_sizes()
+        return super()._variable_sizes()
+
+    def _doubt_sizes(self) -> None:
+        """Forget sizes that chunks tell, if C-Blosc2 may have written other chunks where they are."""
+        if self.fixed_size <= 0 and not (self._proof.stands or self._dirty) and self._watch.doubted():
+            self._sizes = self._starts = None
+
+    def is_changed(self) -> bool:
+        """Return whether somebody else seems to have changed the frame.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read.
+
+        """
+        try:
+            return self._watch.changed()
+        except OSError as error:
+            raise storage_error(error, self.path) from error
 
     def read_unchanged(
         self, request: _engine.Request, itemsize: int, out: Buffer | None, box: Box | None
@@ -208,24 +314,27 @@ class CommittedFrame(MutableChunkTable):
     def dead_bytes(self) -> int:
         """Bytes of the committed frame and of what waits that nothing refers to."""
 
-    @abstractmethod
-    def settled_place(self) -> Any:  # noqa: ANN401 - a function, see Snapshot
-        """Return `place` for the chunks as they are, whatever is changed later."""
-
     def shaken(self, version: int) -> bool:
         """Return whether chunks read since `version` may be of more than one state."""
         # In this order: what began in the middle of a move ends in it, or with another version.
         return self.moving or self.version != version
 
+    @property
+    def _still(self) -> bool:
+        """Whether somebody reads this state, who may hold the lock for long."""
+        held = self._read_by
+        return held is not None and held() is not None
+
     @contextmanager
     def steady(self) -> Iterator[None]:
         """Keep the present state as it is while the block reads."""
         with self.lock:
-            self._still += 1
-            try:
-                yield
-            finally:
-                self._still -= 1
+            held = _Held()
+            if not self._still:
+                self.moving = False  # an interrupt may have left it
+                self._read_by = ref(held)
+            yield
+            del held
 
     @contextmanager
     def _moved(self) -> Iterator[None]:
@@ -242,6 +351,8 @@ class CommittedFrame(MutableChunkTable):
 
     def _adopt(self, loaded: Loaded) -> None:
         """Become the committed state that `loaded` describes."""
+        self._committed_mark = None
+        self.epoch += 1
         header = loaded.header
         self.settings = settings_of(header)
         self.fixed_size = header.chunksize
@@ -255,24 +366,28 @@ class CommittedFrame(MutableChunkTable):
         self._meta: dict[str, bytes] | None = None
         self._index_len, self._index_of = loaded.index_len, len(loaded.index)
         self._trailer_len = loaded.trailer_len
-        self._watch = self._watch_for(loaded.probe)
         self._live = None if len(loaded.index) else (0, 0)
         self._sizes = self._starts = None
         self._unproven = loaded if loaded.sealed is None else None
         # Seals may be stale if somebody else has changed the frame since they were made.
         self._stale_seals = loaded.sealed is False and len(loaded.index) > 0
         self._specials.clear()
-        self._remember()
-        self._loads += 1
         self.version += 1
+        self._remember()
+        self._watch_anew(loaded.probe, loaded.proof)  # last: until then, whoever looks loads it again
 
     def _remember(self) -> None:
-        """Take the present state for the committed one."""
+        """Take the present state for the committed one; nothing before it can come back."""
+        self._committed_mark = None
+        self.epoch += 1
         self._committed_header = self._raw_header
-        self._committed_vlmeta = self.vlmeta
         self._committed_nchunks = len(self.index)
         self._index_changed = self._dirty = False
         self._written = 0
+        self._meta = None
+        self.index.forget()
+        self.authors = frozenset()
+        self._committed_mark = self.mark()
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -320,50 +435,78 @@ class CommittedFrame(MutableChunkTable):
 
     @property
     def busy(self) -> bool:
-        """Whether a change or a batch is under way.
+        """Whether a change is under way.
 
         Whoever sees this, holding the lock, is inside of it: a signal handler, or a handle that the garbage
         collector closes.
         """
-        return self._depth > 0 or self.changing > 0
-
-    @property
-    def in_batch(self) -> bool:
-        """Whether a batch is under way."""
-        return self._depth > 0
+        return bool(self.changes)
 
     @property
     def waiting(self) -> bool:
-        """Whether changes wait for their commit."""
-        return self._dirty
+        """Whether changes wait for their commit, or are under way."""
+        return self._dirty or not all(change.idle for change in self.changes)
 
     # Changing.
 
-    def begin(self) -> Mark:
-        """Return what `undo` needs to come back to this state."""
-        return (
-            *super().begin(),
-            self._loads,
-            self._written,
-            self._raw_header,
-            self._dirty,
-            self._index_changed,
-        )
+    def _noted(self) -> dict[str, Any]:
+        """Return the fields of a `FrameMark`."""
+        noted = super()._noted()
+        noted["written"] = self._written
+        noted["raw_header"] = self._raw_header
+        noted["layers"] = self._layers
+        noted["dirty"] = self._dirty
+        noted["index_changed"] = self._index_changed
+        noted["authors"] = self.authors
+        return noted
 
     def undo(self, mark: Mark) -> None:
-        """Come back to the state of `mark`; chunks written since are stray."""
-        (loads, written, raw_header, dirty, index_changed) = mark[8:13]
-        if loads != self._loads:
-            return  # another process's state was loaded meanwhile, and it is what counts
-        super().undo(mark)
-        self._written, self._raw_header = cast("int", written), cast("bytes", raw_header)
-        self._dirty, self._index_changed = cast("bool", dirty), cast("bool", index_changed)
+        """Come back to the state of `mark`, if nothing was committed or loaded since."""
+        self._settle()
+        if mark.epoch != self.epoch:
+            return
+        noted = cast("FrameMark", mark)
+        self._undo(noted)
+        self._written, self._raw_header = noted.written, noted.raw_header
+        self._dirty, self._index_changed, self.authors = noted.dirty, noted.index_changed, noted.authors
         self._meta = None
+        super().undo(mark)
+
+    def _undo(self, mark: Any) -> None:  # noqa: ANN401 - of the layout's own class
+        """Come back to the layout's part of `mark`."""
+
+    def heal(self) -> None:
+        """Find out whether a commit that was interrupted is there, and take back what is not."""
+        self._settle()
+        super().heal()
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """If a switch was interrupted, find out whether it was made, and go on from there."""
+
+    def finish(self, change: Change) -> None:
+        """End a change; what then waits for its commit is its owner's."""
+        if self.version != change.mark.version:
+            self.authors |= {change.owner}
+        super().finish(change)
+        if not self._dirty and self.changes[0] is change:
+            self.authors = frozenset()
+
+    def committed(self) -> PastTable | None:
+        """Return the committed state, for who must not see what waits; None if it changes in this moment."""
+        mark, past = self._committed_mark, self._committed_past
+        if mark is None or (past is not None and past.mark is mark):
+            return None if mark is None else past
+        index = self.index.as_of(mark.journal)
+        if index is None or self._committed_mark is not mark:
+            return None
+        past = self._committed_past = PastTable(mark, index)
+        return past
 
     def follow(self) -> None:
         """Before a change: come to terms with what another process did."""
         self._retired.tidy()
-        if not self._dirty and not self._depth:
+        if not self._dirty and not self.changes:
             self.refresh()
 
     def assign_settings(self, settings: FrameSettings) -> None:
@@ -376,18 +519,12 @@ class CommittedFrame(MutableChunkTable):
 
     def set_meta(self, name: str, content: bytes, *, at_once: bool = True) -> None:
         """Change a fixed metalayer, at once on the disk or with the chunks."""
-        mark = self.begin()
-        try:
-            check_same_length(self.meta.get(name), name, content)
-            at, length = self._layers[name]
-            raw = self._raw_header
-            self._raw_header = raw[:at] + bytes(content) + raw[at + length :]
-            self._meta = None
-            self.version += 1
-            self._finish(at_once=at_once)
-        except BaseException:
-            self.undo(mark)
-            raise
+        check_same_length(self.meta.get(name), name, content)
+        at, length = self._layers[name]
+        raw = self._raw_header
+        self._raw_header = raw[:at] + bytes(content) + raw[at + length :]
+        self._meta = None
+        self._edited(at_once=at_once)
 
     def _changed(self) -> None:
         super()._changed()
@@ -395,18 +532,20 @@ class CommittedFrame(MutableChunkTable):
 
     # Committing.
 
-    def done(self, *, at_once: bool) -> None:
+    def done(self, *, at_once: bool, sync: bool) -> None:
         """Commit, unless waiting is cheaper by far."""
         self._dirty = True
         nchunks = len(self.index)
         if at_once or not nchunks:
-            self.commit(sync=self._must_sync)
+            self.commit(sync=sync)
         elif self._overhead(self._expected_index_len()) <= self._written:
             chunk = self.index.to_chunk()
             self._index_len, self._index_of = len(chunk), nchunks
             if self._overhead(len(chunk)) <= self._written:
                 self.commit(chunk)
-        self.index.forget()
+        if self._dirty:
+            self.epoch += 1  # it waits, and is done all the same
+            self.index.tidy()
 
     def commit(self, index_chunk: bytes | None = None, *, sync: bool = False) -> None:
         """Write what waits, and switch to it.
@@ -421,16 +560,16 @@ class CommittedFrame(MutableChunkTable):
         Raises
         ------
         StorageError
-            Writing failed, and the committed state is as it was; or another process
-            changed the frame meanwhile.
+            Writing failed, and the committed state is as it was; or only the wait for the
+            disk behind the switch did, and the new state is the committed one; or another
+            process changed the frame meanwhile.
 
         """
         level = self.sync_level
+        self._settle()
         if self._dirty:
             self.refresh()
             self._write(index_chunk, sync=level == "commit" or (sync and level != "never"))
-            self._remember()
-            self._loads += 1  # what follows may fail, but the change is done
             self._committed()
         elif sync and level != "never":
             self._sync()
@@ -454,7 +593,8 @@ class CommittedFrame(MutableChunkTable):
                 return
             now, kept = len(self.index), self._committed_nchunks
             self._dirty = False
-            self._depth = 0
+            self.changes.clear()
+            self.authors = frozenset()
             with suppress(SuperchunkError):
                 self.refresh(force=True)
         warnings.warn(
@@ -468,6 +608,7 @@ class CommittedFrame(MutableChunkTable):
         """Commit what waits, unless somebody is changing the frame right now."""
         if self._dirty and self.unpublished is None and self.lock.acquire(blocking=False):
             try:
+                self.heal()
                 if not self.busy:
                     self.commit()
             finally:
@@ -532,9 +673,15 @@ class CommittedFrame(MutableChunkTable):
         )
         return header.to_bytes() + self._raw_header[FIXED_LEN:]
 
-    def after_fork(self) -> None:
-        """Start anew in a child process; what waits here is the parent's to commit."""
+    def after_fork(self, *, torn: bool) -> None:
+        """Start anew in a child process; what waits here is the parent's to commit.
+
+        With `torn` a thread of the parent was in the middle of something, and the frame is loaded anew.
+        """
+        del torn  # of that the layouts take care
         self.lock = threading.RLock()
-        self.in_transaction = False
-        self._depth = self.changing = self._still = 0
+        self._watch = self._watch_for(self._watch.probe)  # a thread may have been in its cache
+        self.changes.clear()
+        self.authors = frozenset()
+        self._read_by = self._switch = None
         self.moving = False

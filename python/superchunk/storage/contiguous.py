@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 from superchunk import _engine
 from superchunk.exceptions import (
@@ -30,22 +31,23 @@ from superchunk.exceptions import (
     NewerFormatError,
     StorageError,
     SuperchunkError,
-    UnsupportedError,
 )
 from superchunk.frame.header import FIXED_LEN
+from superchunk.frame.index import Index
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
-from superchunk.storage.committed import empty_frame
+from superchunk.storage.committed import FrameMark, empty_frame
 from superchunk.storage.copying import copy_chunks
-from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
+from superchunk.storage.file import FileBytes, sync_folder
 from superchunk.storage.folder import is_folder, open_folder
-from superchunk.storage.followed import FollowedFile
-from superchunk.storage.loading import PROBE_LEN, parse_bytes
+from superchunk.storage.followed import FollowedFile, range_in
+from superchunk.storage.loading import PROBE_LEN, about, parse_bytes, proof_of
 from superchunk.storage.locks import WriterLock, leads_to
 from superchunk.storage.names import aside_of, take_name
 from superchunk.storage.recovery import newest_intact
 from superchunk.storage.seals import renew_seals
 from superchunk.storage.strays import remove_strays
+from superchunk.storage.target import ReplaceRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,8 +55,8 @@ if TYPE_CHECKING:
     from superchunk._engine import Source
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
-    from superchunk.storage.changes import Mark
-    from superchunk.storage.committed import CommittedFrame
+    from superchunk.storage.loading import Proof
+    from superchunk.storage.registry import Use
 
 __all__ = ["ContiguousState", "about", "refuse_if_written"]
 _SECTOR = 512
@@ -77,15 +79,55 @@ def refuse_if_written(final: str, path: str) -> None:
         file.close()
 
 
-def about(error: SuperchunkError, path: str) -> SuperchunkError:
-    """Return `error` with the path in front of its message."""
-    if isinstance(error, (FormatError, UnsupportedError)):
-        error.args = (f"{path}: {error.args[0]}", *error.args[1:])
-    return error
+@dataclass(frozen=True, init=False)
+class FileMark(FrameMark):
+    """What a frame in one file was."""
+
+    file: FileBytes
+    base: int
+    room: int
+    end: int
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        """Return the range of the file that begins with chunk `nchunk`."""
+        return range_in(self.file, self.base, self.room, entry, nchunk)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """A commit whose index and trailer are written: what is true as soon as one more call has switched to it.
+
+    Whether it has is told by the file alone, and asked again where that call was interrupted.
+    """
+
+    file: FileBytes
+    """Where the frame is then: the same file as before, or one that takes its name."""
+    lock: WriterLock | None
+    """The lock on a file that takes the name."""
+    head: bytes
+    """What stands at the frame's start then."""
+    before: bytes
+    """What stood there, if it is the same file."""
+    header: bytes
+    probe: bytes
+    proof: Proof
+    frame_len: int
+    trailer_len: int
+    index_len: int
+    nindexed: int
+    room: int
+    settled: int
+    sealed_from: int
+    pending: bool = False
+    """Whether the header is only there in part, and its copy in the record counts."""
+    entries: Sequence[int] | None = None
+    """Where chunks are in a file that takes the name; None: where they were."""
 
 
 class ContiguousState(FollowedFile):
     """A contiguous frame that can be changed; shared by the handles of this process."""
+
+    _switch: Switch | None
 
     @classmethod
     def created(
@@ -98,8 +140,9 @@ class ContiguousState(FollowedFile):
         vlblocks: bool,
         sync: SyncLevel,
         seal: bool,
-    ) -> Self:
-        """Make an empty frame that takes the name `path` with its first commit.
+        rule: ReplaceRule,
+    ) -> Use:
+        """Make an empty frame that takes the name `path`, an absolute one, with its first commit; return a use of it.
 
         Raises
         ------
@@ -120,25 +163,24 @@ class ContiguousState(FollowedFile):
         try:
             file.pwrite(raw, 0)
             state = cls(file, 0, parse_bytes(raw), len(raw))
-            state.path, state.unpublished = os.path.abspath(path), final  # noqa: PTH100 - a str all the way
+            state.path, state.unpublished, state.rule = path, final, rule
             state.sync_level, state.sealing = sync, seal
             state.fresh = not there
             state._writer.acquire(file.write_fd, path)
         except BaseException:
+            file.remove()
             file.close()
-            remove_file(file.path)
             raise
-        registry.enter((*file.identity(), 0), state)
-        return state
+        return registry.enter((*file.identity(), 0), state)
 
     @classmethod
-    def opened(cls, path: str, start: int, *, private: bool = False, recover: bool = False) -> CommittedFrame:
-        """Return the state of a frame, with one user more.
+    def opened(cls, path: str, start: int, *, private: bool = False, recover: bool = False) -> Use:
+        """Return a use of the state of a frame.
 
         Parameters
         ----------
         path, start
-            The file, and the frame's first byte in it.
+            The file, its path absolute, and the frame's first byte in it.
         private
             Not to be shared with others: it will stay as it is.
         recover
@@ -159,22 +201,19 @@ class ContiguousState(FollowedFile):
         file = FileBytes.open(path)
         try:
             key = (*file.identity(), start)
-            state = None if private else registry.find(key)
-            if state is None:
+            use = None if private else registry.find(key)
+            if use is None:
                 state = cls._loaded(file, start, path, recover=recover)
-                if private:
-                    registry.join(state)
-                else:
-                    state = registry.enter(key, state)
+                use = registry.join(state) if private else registry.enter(key, state)
         except SuperchunkError as error:
             file.close()
             raise about(error, path) from error
         except BaseException:
             file.close()
             raise
-        if not isinstance(state, cls) or state.file is not file:
+        if not isinstance(use.state, cls) or use.state.file is not file:
             file.close()
-        return state
+        return use
 
     @classmethod
     def _loaded(cls, file: FileBytes, start: int, path: str, *, recover: bool) -> Self:
@@ -189,22 +228,22 @@ class ContiguousState(FollowedFile):
             if not recover:
                 raise DamagedFrameError(error, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
             state = cls(file, start, loaded, file.size() - start)
-        state.path = os.path.abspath(path)  # noqa: PTH100 - a str all the way
+        state.path = path
         return state
 
     # Changing.
 
-    def begin(self) -> Mark:
-        """Return what `undo` needs to come back to this state."""
-        return (*super().begin(), self._room, self._end)
+    def mark(self) -> FileMark:
+        """Return what the frame is now."""
+        noted = self._noted()
+        noted["file"], noted["base"] = self.file, self._base
+        noted["room"], noted["end"] = self._room, self._end
+        return FileMark(noted)
 
-    def undo(self, mark: Mark) -> None:
-        """Come back to the state of `mark`; what was written behind it is stray."""
-        loads = self._loads
-        super().undo(mark)
-        if loads == mark[8]:
-            self._room, self._end = cast("int", mark[-2]), cast("int", mark[-1])
-            self._stray = True
+    def _undo(self, mark: Any) -> None:  # noqa: ANN401 - a FileMark
+        """Come back to the chunks of `mark`; what was written behind them is stray."""
+        self._stray = True
+        self._room, self._end = mark.room, mark.end
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         """Write `chunks` behind the frame's end."""
@@ -259,13 +298,6 @@ class ContiguousState(FollowedFile):
         if os.fstat(self.file.read_fd).st_nlink == 0:
             raise StorageError(f"{self.path}: the file was removed or replaced while it was open; nothing was written")
 
-    def _check_place(self, final: str) -> None:
-        """Refuse to replace anything but this very frame."""
-        if not leads_to(final, self.file.read_fd):
-            raise StorageError(
-                f"{self.path}: leads to another file since it was opened, or to none; nothing was written"
-            )
-
     def _write_chunks(self, index_chunk: bytes | None, *, sync: bool) -> None:
         """Write what changed, in one commit or, with a long header, in two."""
         if self._stale_seals and self.sealing:
@@ -286,7 +318,6 @@ class ContiguousState(FollowedFile):
         if durable:
             self.file.sync()
         self._write_commit(None, sync=sync)
-        self._pending = False
 
     def _write_commit(self, index_chunk: bytes | None, *, sync: bool, pending: bool = False) -> None:
         """Write index chunk and trailer, and then the header; its first sector, while it is `pending`."""
@@ -310,57 +341,141 @@ class ContiguousState(FollowedFile):
         if sync:
             self.file.sync()
         old = self._committed_header
+        changed = len(header)
         if pending:
-            first = _SECTOR - self.start % _SECTOR
-            self._pending = True
-            self._switch(header[:first], old[:first])
+            changed = _SECTOR - self.start % _SECTOR
         elif old[FIXED_LEN:] == header[FIXED_LEN:]:
-            self._switch(header[:FIXED_LEN], old[:FIXED_LEN])
-        else:
-            self._switch(header, old)
+            changed = FIXED_LEN
+        self._make(
+            Switch(
+                file=self.file,
+                lock=None,
+                head=header[:changed],
+                before=old[:changed],
+                header=header,
+                probe=header[:PROBE_LEN],
+                proof=proof_of(trailer, source),
+                frame_len=frame_len,
+                trailer_len=len(trailer),
+                index_len=self._index_len,
+                nindexed=self._index_of,
+                room=room,
+                settled=settled,
+                sealed_from=self._sealed_from,
+                pending=pending,
+            )
+        )
         self._stray = False
-        self._settled = settled
-        self._became(header, frame_len, len(trailer))
-        self._room = room
-        self._watch = self._watch_for(header[:PROBE_LEN])
-        self._done_with(sync=sync and not pending)
-
-    def _done_with(self, *, sync: bool) -> None:
-        """Take the present state for the committed one, and wait for the disk if there is to be a `sync`.
-
-        That may fail, and a caller who undoes what he did must not undo what is on the disk.
-        """
-        self._remember()
-        self._loads += 1
-        if sync:
+        if sync and not pending:
             self._sync()
 
-    def _became(self, header: bytes, frame_len: int, trailer_len: int) -> None:
-        self._raw_header = header
-        self._end = self.frame_len = frame_len
-        self._trailer_len = trailer_len
+    # The switch, after which nothing is undone.
+
+    def _make(self, switch: Switch, rule: ReplaceRule | None = None) -> None:
+        """Make a switch, perhaps to a file that takes the name by `rule`, and take it for the committed state."""
+        self._switch = switch
+        try:
+            if rule is None:
+                self.file.pwrite(switch.head, self.start)
+            else:
+                take_name(switch.file.path, os.path.realpath(self.path), rule)
+        except SuperchunkError:
+            self._call_off(switch)
+            raise
+        self._land(switch)
+
+    def _settle(self) -> None:
+        """If a switch was interrupted, find out whether it was made, and go on from there."""
+        switch = self._switch
+        if switch is None:
+            return
+        if switch.lock is None:
+            made = self.file.pread(len(switch.head), self.start) == switch.head
+        else:
+            made = switch.file is self.file or leads_to(os.path.realpath(self.path), switch.file.read_fd)
+        if made:
+            self._land(switch)
+        else:
+            self._call_off(switch)
+
+    def _land(self, switch: Switch) -> None:
+        """Take what a switch has led to for the committed state; doing it twice does no harm."""
+        if switch.lock is not None:
+            self.moving = True
+            self.version += 1
+            switch.file.path = os.path.realpath(self.path)
+            if self._writer is not switch.lock:
+                self._writer.release()
+                self._writer = switch.lock
+            if self.file is not switch.file:
+                self._retired.add(self.file)
+                self.file = switch.file
+            registry.move(self, (*switch.file.identity(), self.start))
+            if switch.entries is not None:
+                self.index.assign(switch.entries)
+            self._base = self.start + len(switch.header)
+            self._behind, self._new_name = 0, True
+            self._stale_seals = self._stale_seals and switch.entries is not None and not self.sealing
+            self.version += 1
+            self.moving = False
+        self._raw_header = switch.header
+        self._end = self.frame_len = switch.frame_len
+        self._trailer_len, self._room = switch.trailer_len, switch.room
+        self._index_len, self._index_of = switch.index_len, switch.nindexed
+        self._settled, self._sealed_from = switch.settled, switch.sealed_from
+        self._pending = switch.pending or (self._pending and not self.sealing)
+        self._stray = True  # for all that is known
+        self._watch_anew(switch.probe, switch.proof)
+        self._remember()
+        self._switch = None
+
+    def _call_off(self, switch: Switch) -> None:
+        """Leave nothing of a switch that was not made."""
+        if switch.lock is None:
+            with suppress(StorageError):
+                if self.file.pread(len(switch.before), self.start) != switch.before:  # a part of it was written
+                    self.file.pwrite(switch.before, self.start)
+        else:
+            switch.lock.release()
+            switch.file.remove()
+            switch.file.close()
+        self._switch = None
 
     def _write_empty(self, *, sync: bool) -> None:
         """Write header and trailer, which must stand together, in one go."""
         raw, trailer = self._empty_parts()
         before = self.file.pread(len(raw) + len(trailer), self.start)
-        self._switch(raw + trailer, before)
-        self._became_empty(raw, trailer)
-        self._stray = True
+        self._make(self._empty_switch(self.file, None, raw, trailer, before))
         self._tidy()
-        self._done_with(sync=sync)
+        if sync:
+            self._sync()
+
+    def _empty_switch(
+        self, file: FileBytes, lock: WriterLock | None, raw: bytes, trailer: bytes, before: bytes
+    ) -> Switch:
+        """Return the switch to a frame without data."""
+        return Switch(
+            file=file,
+            lock=lock,
+            head=raw + trailer,
+            before=before,
+            header=raw,
+            probe=(raw + trailer)[:PROBE_LEN],
+            proof=proof_of(trailer, b""),
+            frame_len=len(raw) + len(trailer),
+            trailer_len=len(trailer),
+            index_len=0,
+            nindexed=0,
+            room=0,
+            settled=len(raw) + len(trailer),
+            sealed_from=0,
+        )
 
     def _empty_parts(self) -> tuple[bytes, bytes]:
         frame_len = len(self._raw_header) + self._next_trailer_len()
         raw = self._header(frame_len=frame_len, cbytes=0)
         settled = frame_len if self._durable and not self.start else 0
         return raw, self._next_trailer(raw, None, settled=settled, sealed_from=0)
-
-    def _became_empty(self, raw: bytes, trailer: bytes) -> None:
-        self._became(raw, len(raw) + len(trailer), len(trailer))
-        self._watch = self._watch_for((raw + trailer)[:PROBE_LEN])
-        self._room = self._index_len = self._index_of = self._sealed_from = 0
-        self._settled = len(raw) + len(trailer)
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Write the frame anew without its dead bytes, in place of the old file.
@@ -391,72 +506,62 @@ class ContiguousState(FollowedFile):
     def _rewrite(self, fill: Callable[[FileBytes, int], tuple[int, Sequence[int]]], *, sync: bool) -> None:
         """Put a new file in the place of this one; `fill` writes chunks and tells entries."""
         final = os.path.realpath(self.path)
-        self._check_place(final)
+        rule = ReplaceRule(path=self.path, identity=self.file.identity())
+        rule.check(final)
         file, lock = FileBytes.create(aside_of(final), like=self.file, told_as=self.path), WriterLock()
         try:
             lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
             end, entries = fill(file, len(self._raw_header))
-            header, chunk, trailer = self._write_whole(file, end, entries)
+            switch = self._write_whole(file, lock, end, entries)
             if self._durable:
                 file.sync()
-            self._check_place(final)  # that took its time
-            replace_file(file.path, final)
+            rule.check(final)  # that took its time
         except BaseException:
             lock.release()
+            file.remove()
             file.close()
-            remove_file(file.path)
             raise
-        file.path = final
-        self._writer.release()
-        self._writer = lock
-        with self._moved():
-            self._replace_file(file)
-            if entries:
-                self.index.assign(entries)
-                self.index.forget()
-                self._index_len, self._index_of = len(chunk), len(entries)
-                frame_len = end + len(chunk) + len(trailer)
-                self._became(header, frame_len, len(trailer))
-                self._room = end - len(header)
-                self._watch = self._watch_for(header[:PROBE_LEN])
-                self._settled = frame_len if self._durable else 0
-                self._sealed_from = 0 if self.sealing else frame_len
-            else:
-                self._became_empty(header, trailer)
-            self._base = len(header)
-        self._stray, self._behind, self._new_name = False, 0, True
-        self._stale_seals = self._stale_seals and bool(entries) and not self.sealing  # else they were made anew
-        self._done_with(sync=sync and self.sync_level != "never")
+        self._make(switch, rule)
+        self._stray = False
+        if sync and self.sync_level != "never":
+            self._sync()
 
     @property
     def _durable(self) -> bool:
         """Whether a new file has to be on the disk before it takes the old one's place."""
         return self.sync_level != "never" and not self.fresh
 
-    def _write_whole(self, file: FileBytes, end: int, entries: Sequence[int]) -> tuple[bytes, bytes, bytes]:
-        """Write all but the chunks of a frame; return header, index chunk and trailer."""
+    def _write_whole(self, file: FileBytes, lock: WriterLock, end: int, entries: Sequence[int]) -> Switch:
+        """Write all but the chunks of a frame into a new file; return the switch to it."""
         if not entries:
             header, trailer = self._empty_parts()
             file.pwrite([header, trailer], 0)
-            return header, b"", trailer
-        index = self.index.copy()
-        index.assign(entries)
-        chunk = index.to_chunk()
+            return self._empty_switch(file, lock, header, trailer, b"")
+        chunk = Index(entries).to_chunk()
         frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=end - len(self._raw_header))
         settled = frame_len if self._durable else 0
-        trailer = self._next_trailer(header, chunk, settled=settled, sealed_from=0 if self.sealing else frame_len)
+        sealed_from = 0 if self.sealing else frame_len
+        trailer = self._next_trailer(header, chunk, settled=settled, sealed_from=sealed_from)
         file.pwrite([chunk, trailer], end)
         file.pwrite(header, 0)
-        return header, chunk, trailer
-
-    def _switch(self, head: bytes, before: bytes) -> None:
-        """Write `head` at the frame's start, the commit point; `before` stood there."""
-        try:
-            self.file.pwrite(head, self.start)
-        except BaseException:  # a keyboard interrupt may come when all is written, and what is undone then must not be
-            self._restore(before)
-            raise
+        return Switch(
+            file=file,
+            lock=lock,
+            head=header,
+            before=b"",
+            header=header,
+            probe=header[:PROBE_LEN],
+            proof=proof_of(trailer, chunk),
+            frame_len=frame_len,
+            trailer_len=len(trailer),
+            index_len=len(chunk),
+            nindexed=len(entries),
+            room=end - len(header),
+            settled=settled,
+            sealed_from=sealed_from,
+            entries=entries,
+        )
 
     def _publish(self, name: str) -> None:
         """Give the file its name, in place of what had it."""
@@ -465,7 +570,7 @@ class ContiguousState(FollowedFile):
             if self.sync_level != "never":
                 self.file.sync()
                 self.fresh = False
-        if take_name(self.file.path, name):
+        if not self.file.has_name(name) and take_name(self.file.path, name, self.rule):
             remove_strays(name)
         self.file.path = name
         self.unpublished = None
@@ -478,13 +583,6 @@ class ContiguousState(FollowedFile):
             sync_folder(folder, told_as=self.path)
             self._new_name = False
         self.fresh = False
-
-    def _restore(self, before: bytes) -> None:
-        """Put back what a failed write of the header may have changed in part."""
-        try:
-            self.file.pwrite(before, self.start)
-        except StorageError:
-            return
 
     def _tidy(self) -> None:
         """Cut the file at the frame's end; if that fails, the next change tries again."""
@@ -504,4 +602,7 @@ class ContiguousState(FollowedFile):
         if self.unpublished is None:
             raise StorageError(f"{self.path}: the frame has its name already")
         self._dirty = False
-        remove_file(self.file.path)
+        if self.file.has_name(self.unpublished):
+            self.unpublished = None  # it has got it, and an interrupt came before that was noted
+        else:
+            self.file.remove()

@@ -29,8 +29,10 @@ __all__ = [
     "FileBytes",
     "RetiredFiles",
     "System",
+    "exchange_files",
     "link_file",
     "make_folder",
+    "place_file",
     "remove_file",
     "remove_folder",
     "replace_file",
@@ -39,12 +41,21 @@ __all__ = [
     "sync_folder",
 ]
 
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+}
 _MOST_SINGLY = 64
 """Files that are synced one by one."""
 _LONGEST_CALL = 600.0
 """Seconds that no call takes to read from one file."""
 _MOST_RETIRED = 64
 """Files that wait for that."""
+_CANNOT_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+"""What a file system answers that has no links."""
 _MOST_BUFFERS = 1024
 """Buffers of one ``pwritev``: what POSIX systems take (IOV_MAX)."""
 
@@ -103,6 +114,36 @@ class System:
         """Give `old` the name `new`, in place of what has it."""
         os.replace(old, new)  # noqa: PTH105 - a name is a str here
 
+    def rename_new(self, old: str, new: str) -> None:
+        """Give `old` the name `new`, that nothing may have; `FileExistsError` if something has it.
+
+        Where the system has no such call, a file is linked and its old name removed; a directory's new name is looked
+        for just before.
+        """
+        try:
+            _engine.rename_new(old, new)
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise
+        else:
+            return
+        if not os.path.isdir(old):  # noqa: PTH112 - a name is a str here
+            try:
+                os.link(old, new, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in _CANNOT_LINK:
+                    raise
+            else:
+                os.unlink(old)  # noqa: PTH108 - as above
+                return
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+        os.rename(old, new)  # noqa: PTH104 - as above
+
+    def exchange(self, one: str, other: str) -> None:
+        """Let two files or directories change their names in one step; errno ENOTSUP if the system cannot."""
+        _engine.exchange(one, other)
+
     def link(self, old: str, new: str) -> None:
         """Give the file `old` a second name, `new`, that nothing may have."""
         os.link(old, new, follow_symlinks=False)
@@ -153,6 +194,39 @@ def replace_file(old: str, new: str, *, told_as: str | None = None) -> None:
         system.rename(old, new)
     except OSError as error:
         raise storage_error(error, told_as or new) from error
+
+
+def place_file(old: str, new: str, *, told_as: str | None = None) -> None:
+    """Give `old`, a file or a directory, the name `new`, that nothing may have.
+
+    Raises
+    ------
+    StorageError
+        Something has that name (an `ExistingFileError`), or the system refuses; it is about `told_as`, or `new`.
+
+    """
+    try:
+        system.rename_new(old, new)
+    except OSError as error:
+        raise storage_error(error, told_as or new) from error
+
+
+def exchange_files(one: str, other: str, *, told_as: str | None = None) -> bool:
+    """Let two files or directories change their names in one step; return False if the system cannot.
+
+    Raises
+    ------
+    StorageError
+        One is not there, or the system refuses; it is about `told_as`, or `other`.
+
+    """
+    try:
+        system.exchange(one, other)
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            return False
+        raise storage_error(error, told_as or other) from error
+    return True
 
 
 def link_file(old: str, new: str, *, told_as: str | None = None) -> None:
@@ -316,7 +390,9 @@ class FileBytes:
             file._identity = (status.st_dev, status.st_ino)
             return file
         os.close(fd)
-        raise StorageError(f"{path}: expected a regular file")
+        number = errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL
+        found = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+        raise StorageError(number, f"expected a regular file, found {found}", path)
 
     @classmethod
     def create(cls, path: str, *, like: FileBytes | None = None, told_as: str | None = None) -> Self:
@@ -359,7 +435,9 @@ class FileBytes:
         status = os.fstat(fd)
         if (status.st_dev, status.st_ino) != self.identity():
             os.close(fd)
-            raise StorageError(f"{self.told_as}: replaced by another file since it was opened")
+            replaced = StorageError(f"{self.told_as}: replaced by another file since it was opened")
+            replaced.errno = errno.ESTALE
+            raise replaced
         self.write_fd = fd
 
     def size(self) -> int:
@@ -414,6 +492,26 @@ class FileBytes:
             system.sync(self.write_fd)
         except OSError as error:
             raise storage_error(error, self.told_as) from error
+
+    def has_name(self, path: str) -> bool:
+        """Return whether `path`, no link to it, is this file; what the system does not look up is not."""
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self.identity()
+
+    def remove(self) -> None:
+        """Remove the name, if it still leads to this file.
+
+        Raises
+        ------
+        StorageError
+            The system refuses.
+
+        """
+        if self.has_name(self.path):
+            remove_file(self.path)
 
     def close_writing(self) -> None:
         """Close the descriptor for writing, if it is one of its own."""

@@ -21,17 +21,15 @@ from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
 from superchunk.storage.file import FileBytes, RetiredFiles, storage_error
-from superchunk.storage.loading import FIRST_READ, parse_frame
+from superchunk.storage.loading import FIRST_READ, about, parse_frame
 from superchunk.storage.locks import WriterLock, separate
 from superchunk.storage.seals import checked_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from superchunk._engine import Source
     from superchunk.storage.loading import Loaded
 
-__all__ = ["FollowedFile"]
+__all__ = ["FollowedFile", "range_in"]
 
 _CHUNK_MIN = 32
 # Pauses, in seconds, while a writer may be between two of its writes.
@@ -106,16 +104,9 @@ class FollowedFile(CommittedFrame):
             raise _misplaced(entry, nchunk, self._room)
         return (self.file.read_fd, self._base + entry, room)
 
-    def settled_place(self) -> Callable[[int, int], Source]:
-        """Return `place` for the chunks as they are, whatever is changed later."""
-        file, base, room = self.file, self._base, self._room
-
-        def place(entry: int, nchunk: int) -> Source:
-            if room - entry < _CHUNK_MIN:
-                raise _misplaced(entry, nchunk, room)
-            return (file.read_fd, base + entry, room - entry)
-
-        return place
+    def most_stored(self) -> int:
+        """Return how many chunks the data section has room for."""
+        return self._room // _CHUNK_MIN
 
     @property
     def dead_bytes(self) -> int:
@@ -126,23 +117,26 @@ class FollowedFile(CommittedFrame):
             used += SEAL_LEN * (len(self.index) - specials)
         return max(self._end - used, 0)
 
-    def refresh(self, *, force: bool = False) -> bool:
+    def refresh(self, *, force: bool = False, whole: bool = False) -> bool:
         """Follow another process's commit or compaction; return whether there was one."""
         if self.unpublished is not None:
             return False  # nobody else knows of it
         try:
-            if not force and not self._watch.changed():
+            if not (force or whole or self._watch.changed()):
                 return False
         except OSError as error:
             raise storage_error(error, self.file.told_as) from error
         if self._still and not force:  # somebody, who may hold the lock for long, reads this state
             return False
         with self.lock:
-            probe = self._watch.probe
-            if not force and self.file.pread(len(probe), self.start) == probe and not self._has_heir():
-                return False  # another thread was first; or the file was removed, and nothing has its name
-            waiting = self._dirty or self._depth > 0
-            self._reload()
+            try:
+                # Another thread may have been first; or the file was removed, and nothing has its name.
+                if not (force or self._has_heir() or self._is_other(whole=whole)):
+                    return False
+                waiting = self.waiting
+                self._reload()
+            except SuperchunkError as error:
+                raise about(error, self.path) from error
         if waiting:
             raise StorageError(
                 f"{self.path}: changed by another process while changes made here waited"
@@ -150,8 +144,21 @@ class FollowedFile(CommittedFrame):
             )
         return True
 
+    def _is_other(self, *, whole: bool) -> bool:
+        """Return whether the file says anything else than it did."""
+        if whole:
+            return not self._is_same(_read_steadily(self.file, self.start)[0])
+        try:
+            return self._watch.differs()
+        except OSError as error:
+            raise storage_error(error, self.file.told_as) from error
+
     def _watch_for(self, probe: bytes) -> _engine.Watch:
-        return _engine.Watch(self.file.read_fd, self.start, probe)
+        return _engine.Watch(self.file.read_fd, self.start, probe, None, self._proven)
+
+    @property
+    def _committed_range(self) -> tuple[int, int]:
+        return self._base + self._room, self.start + self.frame_len
 
     def _has_heir(self) -> bool:
         """Return whether another file has the name of this one."""
@@ -176,7 +183,7 @@ class FollowedFile(CommittedFrame):
             other = registry.state_of((*file.identity(), self.start))
             if other is not None and registry.shares(self):  # this process made it, or found it first
                 file.close()
-                self._depth = 0
+                self.changes.clear()
                 self._dirty = False
                 self.successor = other
                 return
@@ -258,10 +265,12 @@ class FollowedFile(CommittedFrame):
 
     # Life.
 
-    def after_fork(self) -> None:
+    def after_fork(self, *, torn: bool) -> None:
         """Start anew in a child process, which holds no lock."""
-        waiting = self._dirty or self._depth > 0
-        super().after_fork()
+        if self.file.read_fd < 0:
+            return  # it is closed, and only waits to be collected
+        waiting = torn or self.waiting
+        super().after_fork(torn=torn)
         self.unpublished = None
         try:
             if self.file.write_fd >= 0 and self.file.write_fd != self.file.read_fd:
@@ -278,6 +287,13 @@ class FollowedFile(CommittedFrame):
         self._writer.release()
         self.file.close()
         self._retired.close()
+
+
+def range_in(file: FileBytes, base: int, room: int, entry: int, nchunk: int) -> Source:
+    """Return the range of `file` that begins with chunk `nchunk`; chunks take `room` bytes from byte `base` on."""
+    if room - entry < _CHUNK_MIN:
+        raise _misplaced(entry, nchunk, room)
+    return (file.read_fd, base + entry, room - entry)
 
 
 def _misplaced(entry: int, nchunk: int, room: int) -> FormatError:

@@ -14,13 +14,12 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError, StorageError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN
-from superchunk.frame.index import ENTRY_LEN
+from superchunk.frame.index import ENTRY_LEN, count_special, special_kind
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
 from superchunk.storage.file import FileBytes, RetiredFiles, storage_error
@@ -34,18 +33,18 @@ from superchunk.storage.folder import (
     open_folder,
 )
 from superchunk.storage.kept import KeptIndex, load_index, stored_ids
-from superchunk.storage.loading import check_fingerprint
+from superchunk.storage.loading import about, check_fingerprint
 from superchunk.storage.locks import WriterLock, leads_to
 from superchunk.storage.pins import pin, unpin
 from superchunk.storage.seals import SEALED, UNSEALED, after_power_loss, stored_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from superchunk._engine import Source
     from superchunk.storage.loading import Loaded
 
-__all__ = ["FollowedFolder", "checked_chunks", "read_present"]
+__all__ = ["FollowedFolder", "checked_chunks", "place_in", "read_present"]
 
 CHUNK_LIMIT = 2**31 + 64
 """Bytes that are looked at in a chunk file: the largest chunk and its seal."""
@@ -87,11 +86,7 @@ class FollowedFolder(CommittedFrame):
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the file of chunk `nchunk`."""
-        return _place_in(self.folder, entry, nchunk)
-
-    def settled_place(self) -> Callable[[int, int], Source]:
-        """Return `place` for the chunks as they are, as long as no commit drops them."""
-        return partial(_place_beside, self.file, self.folder)
+        return place_in(self.folder, entry, nchunk)
 
     @property
     def live(self) -> tuple[int, int]:
@@ -104,7 +99,7 @@ class FollowedFolder(CommittedFrame):
                 specials = len(index) if index.repeated_entry < 0 else 0
             else:
                 for start in range(0, len(index), _SLAB):
-                    specials += sum(entry < 0 for entry in index.slice(start, min(start + _SLAB, len(index))))
+                    specials += count_special(index.slice(start, min(start + _SLAB, len(index))))
             live = self._live = (self._header_cbytes, specials)
         return live
 
@@ -125,21 +120,24 @@ class FollowedFolder(CommittedFrame):
 
     # Following.
 
-    def refresh(self, *, force: bool = False) -> bool:
+    def refresh(self, *, force: bool = False, whole: bool = False) -> bool:
         """Follow another process's commit; return whether there was one."""
         try:
-            if not force and not self._watch.changed():  # as `_replaced`, since every access asks
+            if not (force or whole or self._watch.changed()):  # every access asks
                 return False
         except OSError as error:
             raise storage_error(error, self.file.path) from error
         if self._still:  # somebody, who may hold the lock for long, reads this state
             return False
         with self.lock:
-            if self.unpublished is not None or not (force or self._replaced()):
+            if self.unpublished is not None or not (force or self.is_changed() or (whole and self._is_other())):
                 return False
-            waiting = self._dirty or self._depth > 0
-            if not self._reload():
-                return False  # it was removed, and nothing has its name
+            waiting = self.waiting
+            try:
+                if not self._reload():
+                    return False  # it was removed, and nothing has its name
+            except SuperchunkError as error:
+                raise about(error, self.path) from error
         if waiting:
             raise StorageError(
                 f"{self.path}: changed by another process while changes made here waited"
@@ -147,36 +145,36 @@ class FollowedFolder(CommittedFrame):
             )
         return True
 
-    def _replaced(self) -> bool:
-        """Return whether another index file has the name, or C-Blosc2 has changed ours where it is.
-
-        The old one may keep a name, see `kept`, so that its being there tells nothing.
-        """
+    def _is_other(self) -> bool:
+        """Return whether our index file, read as a whole, says anything else than it did."""
         try:
-            return self._watch.changed()
-        except OSError as error:
-            raise storage_error(error, self.file.path) from error
+            return not self._is_same(load_index(self.file))
+        except FormatError:  # C-Blosc2 may be in the middle of changing it: loading waits for the end
+            return True
 
     def _watch_for(self, probe: bytes) -> _engine.Watch:
-        return _engine.Watch(self.file.read_fd, 0, probe, (self.folder.read_fd, INDEX_NAME))
+        return _engine.Watch(self.file.read_fd, 0, probe, (self.folder.read_fd, INDEX_NAME), self._proven)
+
+    @property
+    def _committed_range(self) -> tuple[int, int]:
+        return len(self._raw_header), self.frame_len
 
     def shaken(self, version: int) -> bool:
         """Return whether what was read since `version` may be of more than one commit."""
         still = self._still  # before the version: who is in there now may have loaded another state first
         if super().shaken(version):
             return True
-        return not still and (self._replaced() or super().shaken(version))
+        return not still and (self.is_changed() or super().shaken(version))
 
     @contextmanager
     def steady(self) -> Iterator[None]:
         """Keep the present state, and the files it names, while the block reads; writers elsewhere go on."""
         with self.lock:
             pinned = not (self._still or self.private or self._writer.held) and self._pin_present()
-            self._still += 1
             try:
-                yield
+                with super().steady():
+                    yield
             finally:
-                self._still -= 1
                 if pinned:
                     unpin(self.file)
 
@@ -219,7 +217,7 @@ class FollowedFolder(CommittedFrame):
             other = None if self.private else registry.state_of(key)
             if other is not None:  # this process made it, or found it first
                 folder.close()
-                self._depth = 0
+                self.changes.clear()
                 self._dirty = False
                 self.successor = other
                 return
@@ -263,12 +261,7 @@ class FollowedFolder(CommittedFrame):
         self._retired.close()
 
 
-def _place_beside(_: FileBytes, folder: FileBytes, entry: int, nchunk: int) -> Source:
-    """Do as `_place_in`, and hold on to the index file, which the entries may still have to be read from."""
-    return _place_in(folder, entry, nchunk)
-
-
-def _place_in(folder: FileBytes, entry: int, nchunk: int) -> Source:
+def place_in(folder: FileBytes, entry: int, nchunk: int) -> Source:
     """Return a chunk's file in an open directory, though another one may have its name by now."""
     if entry > MAX_ID:
         raise FormatError(f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {MAX_ID}", found=entry)
@@ -385,7 +378,7 @@ def whole_chunks(folder: FileBytes, loaded: Loaded, *, besides: set[int]) -> Non
     proven = (SEALED, UNSEALED) if loaded.record is None or loaded.record.sealed_from else (SEALED,)
     for slab in stored_entries(loaded.index):
         doubtful = [(nchunk, entry) for nchunk, entry in slab if entry not in besides]
-        sources = [_place_in(folder, entry, nchunk) for nchunk, entry in doubtful]
+        sources = [place_in(folder, entry, nchunk) for nchunk, entry in doubtful]
         for (nchunk, entry), (status, _) in zip(doubtful, _engine.check_seals(sources), strict=True):
             if status not in proven:
                 raise FormatError(
@@ -416,11 +409,21 @@ def settled_frame(folder: FileBytes) -> tuple[FileBytes, Loaded] | None:
         if loaded.sealed is not False:
             whole_chunks(folder, loaded, besides=set())
         else:
-            _engine.sizes([_place_in(folder, entry, 0) for entry in sorted(stored_ids(loaded))])
+            _engine.sizes([place_in(folder, entry, 0) for entry in sorted(stored_ids(loaded))])
+            _check_specials(loaded)
     except SuperchunkError:
         file.close()
         return None
     return file, loaded
+
+
+def _check_specials(loaded: Loaded) -> None:
+    """Look at the special entries of an index that no fingerprint proves."""
+    index = loaded.index
+    for start in range(0, 1 if index.repeated_entry is not None else len(index), _SLAB):
+        for number, entry in enumerate(index.slice(start, min(start + _SLAB, len(index))), start):
+            if entry < 0:
+                special_kind(entry, number)
 
 
 def absolute(path: str) -> str:

@@ -8,9 +8,10 @@ Source: docs/format/cframe.md, "Commits" and "Concurrency".
 
 from __future__ import annotations
 
+import errno
 import os
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Self
 
 from superchunk.exceptions import ArgumentError, ReadOnlyError, StorageError
 from superchunk.frame.metalayers import MAX_METALAYERS
@@ -19,31 +20,27 @@ from superchunk.storage.contiguous import ContiguousState
 from superchunk.storage.folder import is_folder
 from superchunk.storage.handles import StateHandle
 from superchunk.storage.names import find_name
+from superchunk.storage.options import OpenOptions
 from superchunk.storage.sidecar import LockSidecar
+from superchunk.storage.target import ReplaceRule, absolute_path, check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Unpack
 
-    from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
+    from superchunk.storage.options import OpenKeywords
+    from superchunk.storage.registry import Use
     from superchunk.storage.sparse import SparseState
     from superchunk.storage.staging import StagedChunk
 
-__all__ = ["FrameStore", "OpenOptions"]
+__all__ = ["FrameStore"]
 
 _MAX_CHUNKSIZE = 2**31 - 1
 _MOST_MOVES = 20
-
-
-class OpenOptions(TypedDict, total=False):
-    """What `FrameStore.open` can be asked besides; see there."""
-
-    sync: SyncLevel
-    seal: bool
-    snapshot: bool
-    recover: bool
-    locking: bool
+_USUAL: Final = OpenOptions()
 
 
 class FrameStore(StateHandle):
@@ -59,10 +56,10 @@ class FrameStore(StateHandle):
         *,
         vlblocks: bool = False,
         publish: bool = True,
-        sync: SyncLevel = "explicit",
-        seal: bool = True,
         contiguous: bool = True,
-        locking: bool = False,
+        rule: ReplaceRule | None = None,
+        options: OpenOptions = _USUAL,
+        **how: Unpack[OpenKeywords],
     ) -> Self:
         """Make an empty frame, in place of whatever frame was at `path`.
 
@@ -84,19 +81,21 @@ class FrameStore(StateHandle):
             Rename at once. Otherwise the old file stays until the first commit:
             until enough chunks are written, a metalayer is changed, or `flush` or
             `close` is called; `discard` gives up instead.
-        sync
-            When to wait for the disk.
-        seal
-            Write seals, fingerprint and commit records.
         contiguous
             One file; otherwise a directory, with a file for each chunk.
-        locking
-            Take part in the lock protocol of C-Blosc2.
+        rule
+            What may be replaced; None: any frame, and an empty file.
+        options
+            How it is open: `sync`, `seal` and `locking` count here.
+        **how
+            Fields of `options` that are to be others.
 
         Raises
         ------
         ValueError
             `chunksize` is out of range.
+        ArgumentError
+            What is at the path may not be replaced.
         MetalayerValueError
             More than 16 metalayers, or a name over 31 bytes.
         LockedError
@@ -107,15 +106,21 @@ class FrameStore(StateHandle):
         """
         if not -1 <= chunksize <= _MAX_CHUNKSIZE:
             raise ValueError(f"chunksize: expected -1 to {_MAX_CHUNKSIZE}, got {chunksize}")
-        name = os.fspath(path)
+        name = absolute_path(os.fspath(path))
+        chosen = replace(options, **how) if how else options
+        locking = chosen.locking
+        rule = rule or ReplaceRule(path=name, frames=True)
+        check_target(name, rule)
         layout: type[ContiguousState | SparseState] = ContiguousState if contiguous else _sparse_state()
-        state = layout.created(name, settings, chunksize, meta, vlblocks=vlblocks, sync=sync, seal=seal)
+        use = layout.created(
+            name, settings, chunksize, meta, vlblocks=vlblocks, sync=chosen.sync, seal=chosen.seal, rule=rule
+        )
         sidecar = LockSidecar(name, sparse=not contiguous) if locking else None
-        store = cls(state, name, writable=True, sync=sync, seal=seal, sidecar=sidecar)
+        store = cls(use, name, writable=True, options=chosen, sidecar=sidecar)
         try:
             if locking:  # nobody knows of the frame yet, so that nobody can come in between
-                state.disable_writing()
-                state.enable_writing(taking_turns=True)
+                use.state.disable_writing()
+                use.state.enable_writing(taking_turns=True)
             if publish:
                 store.publish()
         except BaseException:
@@ -128,31 +133,23 @@ class FrameStore(StateHandle):
         cls,
         path: str | os.PathLike[str],
         *,
-        offset: int = 0,
         writable: bool = False,
-        sync: SyncLevel = "explicit",
-        seal: bool = True,
-        snapshot: bool = False,
-        recover: bool = False,
-        locking: bool = False,
+        options: OpenOptions = _USUAL,
+        **how: Unpack[OpenKeywords],
     ) -> Self:
-        """Open the frame that begins at byte `offset` of a file, or is a directory.
+        """Open the frame in a file, or a directory.
 
         Parameters
         ----------
         path
             The file, or the directory of a sparse frame.
-        offset
-            Bytes before the frame in its file.
         writable
             It will be changed, by this process alone.
-        sync, seal, locking
-            As for `create`.
-        snapshot
-            Stay at the state that is found, until `advance`.
-        recover
-            If the present state is damaged, take the newest intact commit in the file
-            instead; for reading only.
+        options
+            How it is open: `offset`, `sync`, `seal`, `locking`, `snapshot` and `recover` count here. A snapshot
+            stays at the state that is found, until `advance`; it and what is recovered are for reading only.
+        **how
+            Fields of `options` that are to be others.
 
         Raises
         ------
@@ -168,44 +165,62 @@ class FrameStore(StateHandle):
             The system refuses.
 
         """
-        name = os.fspath(path)
-        if offset < 0:
-            raise ValueError(f"offset: expected at least 0, got {offset}")
-        if writable and (snapshot or recover):
+        name = absolute_path(os.fspath(path))
+        chosen = replace(options, **how) if how else options
+        if chosen.offset < 0:
+            raise ValueError(f"offset: expected at least 0, got {chosen.offset}")
+        pinned = chosen.snapshot or chosen.recover
+        if writable and pinned:
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
-        pinned = snapshot or recover
-        state = _state_at(name, offset, mend=writable, private=pinned, recover=recover)
-        store = cls(state, name, writable=False, sync=sync, seal=seal, pinned=pinned)
+        for _ in range(_MOST_MOVES):
+            try:
+                return cls._opened(name, chosen, writable=writable, pinned=pinned)
+            except StorageError as error:
+                if error.errno != errno.ESTALE:
+                    raise
+                # Another process, which takes turns with this one, has just replaced the frame by a compacted one.
+        return cls._opened(name, chosen, writable=writable, pinned=pinned)
+
+    @classmethod
+    def _opened(cls, name: str, chosen: OpenOptions, *, writable: bool, pinned: bool) -> Self:
+        """Open the frame that is at `name` now; errno is ESTALE if it was replaced meanwhile."""
+        offset, locking = chosen.offset, chosen.locking
+        use = _use_of(name, offset, mend=writable, private=pinned, recover=chosen.recover)
+        store = cls(use, name, writable=False, options=chosen, pinned=pinned)
+        state = use.state
         try:
             if locking and not pinned:
                 store._sidecar = _sidecar(name)
                 store.shifting = True
-            with state.lock:
-                if writable:
+            if writable:
+                store.writable = use.writable = True
+                with state.lock:
+                    state.heal()
                     state.enable_writing(taking_turns=locking)
-                    state.writers += 1
-                    store.writable = True
-                    state.sync_level, state.sealing = sync, seal
-                found = state.users > 1  # one that was loaded just now has nothing to catch up with
-                if found and not state.busy and not store.pinned:
-                    store._come_to_terms(state)
-            store._seen = state.version
+                    state.sync_level, state.sealing = chosen.sync, chosen.seal
+            # One that was loaded just now has nothing to catch up with, and who reads does not wait for a transaction.
+            if state.users > 1 and not pinned and (writable or not state.in_transaction):
+                store._come_to_terms()
+            store._seen = store._open.version
         except BaseException:
             store._let_go()
             raise
         return store
 
-    def _come_to_terms(self, state: CommittedFrame) -> None:
+    def _come_to_terms(self) -> None:
         """Commit what other handles of this process hold back, or follow what another process did."""
-        if not state.waiting:
-            state.refresh()
-            return
-        try:
-            state.commit()
-        except StorageError:
-            if self.writable:
-                raise
-            # Whoever only reads sees what waits in memory; the writer gets this error from its own commit.
+        with self._committing() as state:
+            if len(state.changes) > 1:
+                return
+            if not state.waiting:
+                state.refresh(whole=True)
+                return
+            try:
+                state.commit()
+            except StorageError:
+                if self.writable:
+                    raise
+                # Whoever only reads sees the committed state; the writer gets this error from its own commit.
 
     @property
     def settings(self) -> FrameSettings:
@@ -220,13 +235,28 @@ class FrameStore(StateHandle):
     @property
     def start(self) -> int:
         """The frame's first byte in its file."""
-        state = self._open
+        state = self._frame
         return state.start if isinstance(state, ContiguousState) else 0
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether nothing of what is seen here waits for its commit."""
+        state = self._frame
+        return self._open is not state or not (state.waiting or state.busy)
+
+    @property
+    def header_bytes(self) -> bytes:
+        """The committed header, fixed metalayers included."""
+        return self._frame.header_bytes
+
+    def identity(self) -> tuple[int, int]:
+        """Return device and inode of the file that the frame, or the index of a directory, is in."""
+        return self._frame.file.identity()
 
     @property
     def sparse(self) -> bool:
         """Whether it is a directory, and not one file."""
-        return self._open.sparse
+        return self._frame.sparse
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -236,17 +266,17 @@ class FrameStore(StateHandle):
     @property
     def dead_bytes(self) -> int:
         """Bytes of the frame that nothing refers to."""
-        return self._open.dead_bytes
+        return self._frame.dead_bytes
 
     @property
     def frame_len(self) -> int:
         """Bytes of the committed frame."""
-        return self._open.frame_len
+        return self._frame.frame_len
 
     @property
     def sealed(self) -> bool:
         """Whether seals behind chunks prove something: nobody else changed the frame."""
-        return self._open.sealed
+        return self._frame.sealed
 
     @property
     def seals(self) -> range | None:
@@ -255,9 +285,12 @@ class FrameStore(StateHandle):
 
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
-        state = self._open
+        state = self._frame
+        table = self._open
+        if table is not state:
+            return Snapshot(table.index.copy(), table.place, table.fixed_size, table.seals, state.most_stored())
         with state.lock:
-            return Snapshot(state.index.copy(), state.settled_place(), state.fixed_size, state.seals)
+            return Snapshot(state.index.copy(), state.mark().place, state.fixed_size, state.seals, state.most_stored())
 
     def prove(self) -> None:
         """Compare index and metadata with the frame's fingerprint, if that was put off.
@@ -270,24 +303,29 @@ class FrameStore(StateHandle):
             The file cannot be read.
 
         """
-        state = self._open
+        state = self._frame
         with state.lock:
             state.prove()
 
-    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
-        """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
+    def append(self, chunks: Sequence[bytes]) -> int:
+        """Put `chunks` behind all others; return the number of chunks."""
         with self._changing() as state:
-            state.insert(nchunk, chunks)
+            return state.append(chunks)
+
+    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> int:
+        """Put `chunks` before chunk `nchunk`; the number of chunks appends. Return that number afterwards."""
+        with self._changing() as state:
+            return state.insert(nchunk, chunks)
 
     def replace(self, nchunk: int, chunk: bytes) -> None:
         """Put `chunk` in the place of chunk `nchunk`."""
         with self._changing() as state:
             state.replace(nchunk, chunk)
 
-    def delete(self, nchunk: int) -> None:
-        """Remove chunk `nchunk`."""
+    def delete(self, nchunk: int) -> int:
+        """Remove chunk `nchunk`; return the number of chunks left."""
         with self._changing() as state:
-            state.delete(nchunk)
+            return state.delete(nchunk)
 
     def reorder(self, order: Sequence[int]) -> None:
         """Put chunk ``order[i]`` at place i."""
@@ -348,35 +386,33 @@ class FrameStore(StateHandle):
             It cannot be read.
 
         """
-        return _sparse(self._open).staged(staged)
+        return _sparse(self._frame).staged(staged)
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
+    def batch(self) -> AbstractContextManager[object]:
         """Make several changes one: all happen, or by an exception none.
 
         Other threads wait until it ends.
         """
-        with self._changing() as state, state.batch():
-            yield
+        return self._changing()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[object]:
         """Make several changes one, on the disk when it ends.
 
         Raises
         ------
         StorageError
-            One is under way already, or the commit failed; then nothing has changed.
+            One is under way already, or the commit failed; then nothing has changed, unless only the
+            last wait for the disk failed.
 
         """
-        with self._changing() as state, state.transaction():
-            yield
+        return self._changing(transaction=True)
 
     def flush(self) -> None:
         """Commit everything, down to the disk; within a batch, its end does."""
-        state = self._open
-        with state.lock:
-            if self.writable and not state.busy:
+        if not self.writable:
+            return
+        with self._committing() as state:
+            if len(state.changes) == 1:
                 state.commit(sync=True)
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
@@ -394,23 +430,23 @@ class FrameStore(StateHandle):
 
         """
         with self._changing() as state:
-            if state.in_batch:
+            if len(state.changes) > 1:
                 raise StorageError(f"{self.path}: cannot compact within a transaction")
             state.compact(progress)
 
 
-def _state_at(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> CommittedFrame:
-    """Return the state of the frame of that name, with one user more, though it may be replaced just now."""
+def _use_of(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
+    """Return a use of the state of the frame of that name, though it may be replaced just now."""
     for _ in range(_MOST_MOVES):
         try:
-            return _state_now(name, offset, mend=mend, private=private, recover=recover)
+            return _use_now(name, offset, mend=mend, private=private, recover=recover)
         except FileNotFoundError:
             if find_name(name) is None:
                 raise
-    return _state_now(name, offset, mend=mend, private=private, recover=recover)
+    return _use_now(name, offset, mend=mend, private=private, recover=recover)
 
 
-def _state_now(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> CommittedFrame:
+def _use_now(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
     try:
         return ContiguousState.opened(name, offset, private=private, recover=recover)  # as most are
     except FileNotFoundError:

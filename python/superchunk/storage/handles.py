@@ -1,9 +1,12 @@
-"""A handle on the state of a frame that handles of this process share: what it has seen, and when it lets go.
+"""A handle on the state of a frame that handles of this process share: what it sees, and when it lets go.
 
 ::
 
-    handle ── state ── file or directory       several handles may use one state
-    handle ─┘   └── successor                  of the file that replaced ours, which the next access goes over to
+    handle ── use ── state ── file or directory       several handles may use one state
+    handle ── use ──┘   └── successor                 of the file that replaced ours, which the next access goes over to
+
+A handle sees the committed state, and what waits for its commit only if it has a part in that. While a change
+is under way, the thread that makes it sees it; other threads that have the same handle see what was before.
 
 It follows other handles and other processes, keeps a state steady for those who read it, and has turns with
 those who write. What a frame holds is the business of the state; how one is found or made, of `frames`.
@@ -15,21 +18,25 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from threading import get_ident
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
+from superchunk import _engine
 from superchunk.exceptions import ClosedError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.storage import registry
+from superchunk.storage.changes import Change
 from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
 
     from superchunk._engine import Box
-    from superchunk.params import SyncLevel
+    from superchunk.storage.changes import PastTable
     from superchunk.storage.committed import CommittedFrame
+    from superchunk.storage.options import OpenOptions
+    from superchunk.storage.registry import Use
     from superchunk.storage.sidecar import LockSidecar
 
 __all__ = ["StateHandle"]
@@ -37,8 +44,40 @@ __all__ = ["StateHandle"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_MANY_LOOKS = 1000
 # Before a call is made again, whose frame was changed meanwhile, seconds.
 _PAUSES = (0.0, 0.0, 0.001, 0.004)
+
+
+class _HandleChange(Change):
+    """A change made through a handle, which comes to terms first with what others did."""
+
+    __slots__ = ("_handle", "_seen")
+
+    def __init__(self, handle: StateHandle, *, transaction: bool, at_once: bool) -> None:
+        super().__init__(handle._frame, handle._token, transaction=transaction, at_once=at_once)  # noqa: SLF001
+        self._handle = handle
+
+    def begin(self) -> CommittedFrame | None:
+        """Begin, as the process that may write."""
+        handle, state = self._handle, cast("CommittedFrame", self.table)
+        state.heal()
+        if not state.writing:  # after a fork, or with another file in place of ours
+            state.enable_writing(taking_turns=handle._sidecar is not None)  # noqa: SLF001
+        state.sync_level, state.sealing = handle._options.sync, handle._options.seal  # noqa: SLF001
+        state.follow()
+        self._seen = state.version
+        begun: CommittedFrame | None = super().begin()
+        return begun
+
+    def end(self, kind: type[BaseException] | None) -> None:
+        """End; what was changed here is nothing new for the handle."""
+        handle, state = self._handle, self.table
+        try:
+            super().end(kind)
+        finally:
+            if handle._seen == self._seen:  # noqa: SLF001 - of this file
+                handle._seen = state.version  # noqa: SLF001
 
 
 class StateHandle(TableView):
@@ -50,33 +89,36 @@ class StateHandle(TableView):
 
     def __init__(
         self,
-        state: CommittedFrame,
+        use: Use,
         path: str,
         *,
         writable: bool,
-        sync: SyncLevel = "explicit",
-        seal: bool = True,
+        options: OpenOptions,
         pinned: bool = False,
         sidecar: LockSidecar | None = None,
     ) -> None:
-        """Take over one use of `state`, counted by the registry."""
-        self._state: CommittedFrame | None = state
+        """Take over a use of a state."""
+        self._token = object()
         self.path: str | None = path
         self.writable = writable
         self.pinned = pinned
         self.change_tick = 0
-        self._sync: SyncLevel = sync
-        self._seal = seal
+        self._options = options
         self._sidecar = sidecar
-        self._seen = state.version
+        self._seen = use.state.version
         self.shifting = not pinned or sidecar is not None
         if writable:
-            state.writers += 1
+            use.writable = True
+        self._use: Use | None = use
+        self._state: CommittedFrame | None = use.state  # last: from here on there is something to close
 
     def __del__(self) -> None:
-        """Close a handle that was dropped."""
+        """Close a handle that was dropped; a frame that nobody has given its name to is no more."""
         state = getattr(self, "_state", None)
         if state is None:
+            return
+        if state.unpublished is not None and state.writers == 1:
+            self.discard()
             return
         try:
             self.close()
@@ -88,81 +130,98 @@ class StateHandle(TableView):
                 self._let_go()
 
     @property
-    def _open(self) -> CommittedFrame:
+    def _frame(self) -> CommittedFrame:
+        """The state, in whose file chunks are put."""
         state = self._state
         if state is None:
             raise ClosedError(f"{self.path}: the handle is closed")
         return state if state.successor is None else self._go_on(state)
+
+    @property
+    def _open(self) -> CommittedFrame | PastTable:
+        """The list of chunks that this handle sees now."""
+        state = self._state
+        if state is None or state.successor is not None:
+            state = self._frame
+        return self._whole(state) if state.changes or state.authors else state
+
+    def _whole(self, state: CommittedFrame) -> CommittedFrame | PastTable:
+        """Return what this handle sees of a state that is being changed, or has changes that wait."""
+        looks = 0
+        while True:
+            changes = state.changes[:]
+            table: CommittedFrame | PastTable | None = state
+            if changes and changes[-1].left:
+                with state.lock:
+                    state.heal()
+                continue
+            if self._token not in state.authors and all(change.owner is not self._token for change in changes):
+                table = state.committed()
+            elif changes and changes[0].thread != get_ident():
+                hiding = state.whole_before(changes) if changes[0].owner is self._token else changes[0]
+                table = state if hiding is None else state.past_of(hiding)
+            if table is not None:
+                return table
+            time.sleep(0)  # it is being committed, or over, in a moment
+            looks += 1
+            if looks > _MANY_LOOKS and not changes:  # an interrupt came while another process's commit was loaded
+                state.refresh(force=True)
 
     def _go_on(self, old: CommittedFrame) -> CommittedFrame:
         """Use the state that this process has of the file that replaced ours."""
         while (new := old.successor) is not None:
             while new.successor is not None:
                 new = new.successor
-            if registry.rejoin(new):
+            use = registry.rejoin(new)
+            if use is not None:
                 break
             old.successor = None  # its last user has closed it: find out what has the name now
             old.refresh(force=True)
         else:
             return old
+        use.writable = self.writable
+        before, self._use = self._use, use
         self._state = new
-        if self.writable:
-            old.writers -= 1
-            new.writers += 1
         self._seen = -1
-        if registry.leave(old):
-            old.close()
+        if before is not None:
+            before.leave()
         return new
 
     @property
     def _turns(self) -> LockSidecar | None:
-        """The lock file; None without one, and while the directory that it belongs in has no name yet.
+        """The lock file; None without one, and where nobody can come in between.
 
-        Nobody else knows of that frame.
+        That is while the directory that it belongs in has no name yet, as nobody knows of that frame, and inside a
+        change of this thread, perhaps by another handle, which has the turn.
         """
         if self._sidecar is None:
             return None
-        state = self._open
-        return None if state.sparse and state.unpublished is not None else self._sidecar
+        state = self._frame
+        if (state.sparse and state.unpublished is not None) or any(
+            change.thread == get_ident() for change in state.changes
+        ):
+            return None
+        return self._sidecar
 
-    def _changing(self) -> AbstractContextManager[CommittedFrame]:
-        """Return what holds the frame for a change through this handle."""
-        turns = self._turns
-        return self._holding() if turns is None else self._taking(turns)
-
-    @contextmanager
-    def _taking(self, turns: LockSidecar) -> Iterator[CommittedFrame]:
-        """Hold the frame, and the turn, for a change."""
+    def _changing(self, *, transaction: bool = False) -> _engine.Section[CommittedFrame]:
+        """Return the block of a change through this handle."""
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
+        turns = self._turns
+        change = _HandleChange(self, transaction=transaction, at_once=turns is not None)
+        return _engine.Section(change, None if turns is None else self._turn(turns))
+
+    @contextmanager
+    def _turn(self, turns: LockSidecar) -> Iterator[None]:
+        """Have the turn to write, after others' changes were seen."""
         with turns.exclusive() as changed:
             if changed:
-                self._open.refresh(force=True)
-            with self._holding() as state:
-                yield state
-                if not state.in_batch:  # whoever has the next turn must see it
-                    state.commit()
+                self._frame.refresh(force=True)
+            yield
 
-    @contextmanager
-    def _holding(self) -> Iterator[CommittedFrame]:
-        """Keep other threads from the frame while it is changed."""
-        state = self._open
-        if not self.writable:
-            raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
-        with state.lock:
-            if not state.writing:  # after a fork, or with another file in place of ours
-                state.enable_writing(taking_turns=self._sidecar is not None)
-            state.sync_level, state.sealing = self._sync, self._seal
-            state.follow()
-            before = state.version
-            inside = state.changing = state.changing + 1
-            try:
-                yield state
-            finally:
-                if state.changing == inside:  # not so in a child process that was made meanwhile
-                    state.changing -= 1
-                if self._seen == before:
-                    self._seen = state.version
+    def _committing(self) -> _engine.Section[CommittedFrame]:
+        """Return the block of a commit of what waits, which changes nothing."""
+        return _engine.Section(Change(self._frame, self._token, idle=True))
 
     def refresh(self) -> bool:
         """Follow changes made elsewhere, unless pinned; return whether there were any.
@@ -178,12 +237,26 @@ class StateHandle(TableView):
         if self.pinned:
             return False
         state = self._state
-        if self._sidecar is None and state is not None and state.successor is None and state.version == self._seen:
+        if (
+            self._sidecar is None
+            and state is not None
+            and state.successor is None
+            and state.version == self._seen
+            and not state.changes
+        ):
             # The usual case, since every access asks, without the calls in between.
             if not state.refresh() and state.version == self._seen:
                 return False
             return self._noticed()
-        return self.advance()
+        _ = self._open  # what an interrupt has left is dealt with first
+        frame = self._frame
+        turns = self._turns
+        if turns is None:
+            frame.refresh()
+        elif turns.has_news() or frame.is_changed():
+            with turns.shared() as changed:
+                frame.refresh(force=changed)
+        return self._noticed()
 
     def read_small(
         self, start: int, stop: int, itemsize: int, out: Buffer | None = None, box: Box | None = None
@@ -195,7 +268,7 @@ class StateHandle(TableView):
         chunk that has ``start:stop`` is put into `out`.
         """
         state = self._state
-        if state is None or state.sparse or state.moving or state.successor is not None:
+        if state is None or state.sparse or state.moving or state.changes or state.successor is not None:
             return None
         version = state.version
         if version != self._seen or self.pinned or self._sidecar is not None or stop > state.nbytes:
@@ -207,12 +280,14 @@ class StateHandle(TableView):
         if request is None or type(request[0]) is not tuple:
             return None
         answer = state.read_unchanged(request, itemsize, out, box)
-        if self._state is not state or state.shaken(version):
+        if self._state is not state or state.changes or state.shaken(version):
             return None
         return answer
 
     def advance(self) -> bool:
         """Follow changes made elsewhere, pinned or not; return whether there were any.
+
+        Unlike `refresh`, compare all that the frame says about itself, whatever the file's times are.
 
         Raises
         ------
@@ -220,21 +295,22 @@ class StateHandle(TableView):
             As for `refresh`.
 
         """
-        state = self._open
+        _ = self._open  # what an interrupt has left is dealt with first
+        state = self._frame
         turns = self._turns
         if turns is None:
-            state.refresh()
+            state.refresh(whole=True)
         else:
             with turns.shared() as changed:
-                state.refresh(force=changed)
+                state.refresh(force=changed, whole=True)
         return self._noticed()
 
     def _noticed(self) -> bool:
-        """Return whether the state is another than this handle has seen, which it has now."""
-        state = self._open
-        if state.version == self._seen:
+        """Return whether what this handle sees is something else than before, which it has seen now."""
+        version = self._open.version
+        if version == self._seen:
             return False
-        self._seen = state.version
+        self._seen = version
         self.change_tick += 1
         return True
 
@@ -249,20 +325,18 @@ class StateHandle(TableView):
         turns = self._turns
         if turns is not None:  # writers wait for readers, and then change chunks where they are
             with turns.shared() as changed:
-                self._open.refresh(force=changed)
+                self._frame.refresh(force=changed)
                 return ask(*args, **kwargs)
         for pause in _PAUSES:
-            state = self._state
-            if state is None or state.successor is not None:
-                state = self._open
-            version = state.version
+            table = self._open
+            version = table.version
             try:
                 answer = ask(*args, **kwargs)
             except SuperchunkError:
-                if self._state is state and not state.shaken(version):
+                if self._open is table and not table.shaken(version):
                     raise
             else:
-                if self._state is state and not state.shaken(version):
+                if self._open is table and not table.shaken(version):
                     return answer
             time.sleep(pause)
         with self.steady():
@@ -277,11 +351,11 @@ class StateHandle(TableView):
         turns = self._turns
         if turns is not None:
             with turns.shared() as changed:
-                self._open.refresh(force=changed)
+                self._frame.refresh(force=changed)
                 yield
             return
         self.refresh()
-        with self._open.steady():
+        with self._frame.steady():
             yield
 
     @contextmanager
@@ -299,7 +373,7 @@ class StateHandle(TableView):
             yield
             return
         with turns.exclusive() as changed:
-            self._open.refresh(force=changed)
+            self._frame.refresh(force=changed)
             self._noticed()
             yield
 
@@ -313,14 +387,12 @@ class StateHandle(TableView):
             what waits, so that one can make room and close it again, or copy it to another place.
 
         """
-        if self._state is None:
-            return
-        if self.writable:
-            state = self._open
-            with state.lock:
-                if state.busy and state.writers == 1:
+        if self._state is not None and self.writable:
+            with self._committing() as state:
+                inside = len(state.changes) > 1
+                if inside and state.writers == 1:
                     raise StorageError(f"{self.path}: cannot close it in the middle of a change or a transaction")
-                if not state.busy:
+                if not inside:
                     state.commit()
         self._let_go()
 
@@ -333,26 +405,24 @@ class StateHandle(TableView):
             Writing failed.
 
         """
-        state = self._open
-        with state.lock:
-            if not state.busy:
+        with self._committing() as state:
+            if len(state.changes) == 1:
                 state.commit()
 
     def discard(self) -> None:
-        """Close a frame made with ``publish=False`` as if it had never been."""
-        state = self._open
-        state.discard()
-        self._let_go()
+        """Close a frame made with ``publish=False`` as if it had never been; one that has its name stays."""
+        state = self._frame
+        try:
+            if state.unpublished is not None:
+                state.discard()
+        finally:
+            self._let_go()
 
     def _let_go(self) -> None:
-        state, self._state = self._state, None
-        if state is None:
-            return
+        use = self._use
+        self._state = None
         if self._sidecar is not None:
             self._sidecar.close()
-        if self.writable:
-            state.writers -= 1
-            if state.writers == 0:
-                state.disable_writing()
-        if registry.leave(state):
-            state.close()
+        if use is not None:
+            use.leave()
+        self._use = None

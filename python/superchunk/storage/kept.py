@@ -10,7 +10,6 @@ Source: docs/format/sparse.md, "Settled index" and "Snapshots".
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from superchunk.exceptions import StorageError, SuperchunkError
@@ -72,6 +71,9 @@ class KeptIndex:
         self.path = path
         self._within = within
         self._file: FileBytes | None = None
+        self._read = False
+        self._loaded: Loaded | None = None
+        self._ids: set[int] | None = None
 
     def _opened(self) -> FileBytes | None:
         if self._file is None:
@@ -81,9 +83,15 @@ class KeptIndex:
                 return None
         return self._file
 
-    @cached_property
+    @property
     def loaded(self) -> Loaded | None:
         """What it says; None if it is damaged, for nobody can go by it."""
+        if not self._read:
+            self._loaded = self._load()
+            self._read = True
+        return self._loaded
+
+    def _load(self) -> Loaded | None:
         file = self._opened()
         if file is None:
             return None
@@ -97,10 +105,12 @@ class KeptIndex:
             return None
         return loaded
 
-    @cached_property
+    @property
     def ids(self) -> set[int]:
         """The ids that it names."""
-        return set() if self.loaded is None else stored_ids(self.loaded)
+        if self._ids is None:
+            self._ids = set() if self.loaded is None else stored_ids(self.loaded)
+        return self._ids
 
     @property
     def on_disk(self) -> bool:

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from superchunk import _engine
-from superchunk.exceptions import FormatError, TruncatedError
+from superchunk.exceptions import FormatError, TruncatedError, UnsupportedError
 from superchunk.frame.header import FIXED_LEN, MIN_TRAILER_LEN, FrameHeader
 from superchunk.frame.index import Index, located
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
@@ -32,8 +32,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from superchunk._engine import Source
+    from superchunk.exceptions import SuperchunkError
 
-__all__ = ["FIRST_READ", "PROBE_LEN", "Loaded", "check_fingerprint", "parse_bytes", "parse_frame", "settings_of"]
+__all__ = [
+    "FIRST_READ",
+    "PROBE_LEN",
+    "Loaded",
+    "Proof",
+    "about",
+    "check_fingerprint",
+    "parse_bytes",
+    "parse_frame",
+    "proof_of",
+    "settings_of",
+]
 
 PROBE_LEN = 1024
 """Most bytes that are read again to see whether a frame has changed."""
@@ -42,6 +54,31 @@ FIRST_READ = 4096
 """Bytes at a frame's start that are read at once, and so many at its end."""
 _KEEP_INDEX = 32 * 1024
 _CHECK_AT_ONCE = 2**20
+
+
+def about(error: SuperchunkError, path: str) -> SuperchunkError:
+    """Return `error` with the path in front of its message."""
+    if isinstance(error, (FormatError, UnsupportedError)):
+        error.args = (f"{path}: {error.args[0]}", *error.args[1:])
+    return error
+
+
+class Proof(NamedTuple):
+    """Sixteen bytes that differ whenever index chunk or trailer do."""
+
+    digest: bytes
+    stands: bool
+    """Whether it is the fingerprint, with which the trailer ends; else the XXH3-128 of index chunk and trailer."""
+
+
+def proof_of(trailer: bytes, index_chunk: Source) -> Proof:
+    """Return the proof of an index chunk, exactly its bytes, empty without data, and a trailer.
+
+    A fingerprint is of the index chunk, too, and whoever changes a frame without knowing of it drops it.
+    """
+    if trailer[-FINGERPRINT_LEN - 1] == FINGERPRINT_TYPE:
+        return Proof(trailer[-FINGERPRINT_LEN:], stands=True)
+    return Proof(_engine.hash128([index_chunk, trailer]), stands=False)
 
 
 @dataclass(slots=True, eq=False)
@@ -68,8 +105,10 @@ class Loaded:
     record: CommitRecord | None
     """What the last commit said about itself."""
     probe: bytes
-    """Bytes at the frame's start that change whenever the frame does: the header, and
+    """Bytes at the frame's start that change with nearly every change of the frame: the header, and
     without data the trailer too, up to 1024 in all."""
+    proof: Proof
+    """What differs whenever the rest does."""
 
     def of_one_s_own(self) -> Loaded:
         """Return the same with an index of its own, which may be changed."""
@@ -86,6 +125,7 @@ class Loaded:
             self.sealed,
             self.record,
             self.probe,
+            self.proof,
         )
 
 
@@ -224,6 +264,7 @@ def _put_together(header: FrameHeader, raw_header: bytes, source: Source, raw_tr
         sealed=False,
         record=record,
         probe=probe,
+        proof=proof_of(raw_trailer, _exactly(source, index_len)),
     )
     loaded.sealed = _judged(loaded)
     return loaded
@@ -270,13 +311,7 @@ def check_fingerprint(loaded: Loaded) -> None:
         the disk.
 
     """
-    index_chunk: list[Source] = []
-    if loaded.index_len:
-        source, length = loaded.index_source, loaded.index_len
-        if isinstance(source, tuple):
-            index_chunk.append((source[0], source[1], length))  # type: ignore[arg-type]
-        else:
-            index_chunk.append(memoryview(source).cast("B")[:length])
+    index_chunk = [_exactly(loaded.index_source, loaded.index_len)] if loaded.index_len else []
     found = fingerprint(loaded.raw_header, loaded.layers, index_chunk, loaded.raw_trailer)
     expected = loaded.trailer.fingerprint
     if found != expected:
@@ -286,6 +321,13 @@ def check_fingerprint(loaded: Loaded) -> None:
             expected=expected.hex(),
             found=found.hex(),
         )
+
+
+def _exactly(source: Source, length: int) -> Source:
+    """Return the first `length` bytes of `source`, a buffer or a range of an open file."""
+    if isinstance(source, tuple):
+        return (source[0], source[1], length)  # type: ignore[return-value]
+    return memoryview(source).cast("B")[:length]
 
 
 def _check_trailer(header: FrameHeader, raw: bytes, length: int) -> None:

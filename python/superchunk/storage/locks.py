@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import suppress
 from typing import Final
 
 from superchunk.exceptions import LockedError, StorageError
@@ -158,14 +159,20 @@ class WriterLock:
             separate(fd, path)
             self._inherited = False
         try:
-            flock(fd, (LOCK_SH if shared else LOCK_EX) | LOCK_NB)
-            self._marked = True
-        except OSError as error:
-            if error.errno in {errno.EAGAIN, errno.EACCES}:
-                raise LockedError(errno.EAGAIN, _ALREADY_WRITTEN, path) from error
-            if error.errno not in CANNOT_LOCK:
-                raise storage_error(error, path) from error
-        self._fd = fd
+            try:
+                flock(fd, (LOCK_SH if shared else LOCK_EX) | LOCK_NB)
+                self._marked = True
+            except OSError as error:
+                if error.errno in {errno.EAGAIN, errno.EACCES}:
+                    raise LockedError(errno.EAGAIN, _ALREADY_WRITTEN, path) from error
+                if error.errno not in CANNOT_LOCK:
+                    raise storage_error(error, path) from error
+            self._fd = fd
+        except BaseException:  # an interrupt, too, which may come when it is locked already
+            self._fd, self._marked = -1, False
+            with suppress(OSError):
+                flock(fd, LOCK_UN)
+            raise
 
     def release(self) -> None:
         """Let go of the lock, before the descriptor is closed; nothing happens if it is not held.
@@ -174,11 +181,10 @@ class WriterLock:
         """
         if self._forks != _forks:
             self._forget()
-        fd, marked = self._fd, self._marked
+        if self._marked and self._fd >= 0:
+            flock(self._fd, LOCK_UN)
+        self._marked = False  # now, so that an interrupt leaves something to be done again
         self._fd = -1
-        self._marked = False
-        if marked:
-            flock(fd, LOCK_UN)
 
     def _forget(self) -> None:
         """Forget the lock without unlocking it, in a child process: it is the parent's."""

@@ -10,80 +10,131 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, cast
+from dataclasses import dataclass
+from threading import get_ident
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, cast
 
-from superchunk.exceptions import ClosedError, FormatError
+from superchunk import _engine
+from superchunk.exceptions import ClosedError, FormatError, SuperchunkError
 from superchunk.frame.index import Index
 from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
+from superchunk.storage import registry
 from superchunk.storage.base import Snapshot
-from superchunk.storage.changes import MutableChunkTable, check_same_length
+from superchunk.storage.changes import Change, Mark, MutableChunkTable, check_same_length
 from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from superchunk._engine import Source
     from superchunk.storage.base import ChunkStore, FrameSettings
-    from superchunk.storage.changes import Mark
+    from superchunk.storage.changes import PastTable
 
 __all__ = ["MemoryStore"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_LOOKS = 20
+"""How often a question is asked before other threads have to wait for the answer."""
+
+
+@dataclass(frozen=True, init=False)
+class _MemoryMark(Mark):
+    """What a table in memory was."""
+
+    layers: Mapping[str, bytes]
+    base_place: Callable[[int, int], Source]
+    blobs: dict[int, Source]
+    following: int
+
+    @property
+    def meta(self) -> Mapping[str, bytes]:
+        return self.layers
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        blob = self.blobs.get(entry)
+        return self.base_place(entry, nchunk) if blob is None else blob
+
 
 class _MemoryTable(MutableChunkTable):
-    """Chunks of a base, with the base's entries, and own ones in a list.
+    """Chunks of a base, with the base's entries, and own ones by theirs.
 
     Own entries count from a number that no file can guess, so that a damaged entry of
     the base is never taken for one.
     """
 
-    blobs: list[Source]
-    meta: dict[str, bytes]
-    own: int
+    blobs: dict[int, Source]
+    """Own chunks by their entries, which are never given twice."""
+    following: int
+    """The next entry of an own chunk."""
+    meta: Mapping[str, bytes]
+    base_most = 0
+    """How many chunks can be stored in the base."""
     base_place: Callable[[int, int], Source]
+    seals: range | None = None
 
     def place(self, entry: int, nchunk: int) -> Source:
-        number = entry - self.own
-        if 0 <= number < len(self.blobs):
-            return self.blobs[number]
-        return self.base_place(entry, nchunk)
+        blob = self.blobs.get(entry)
+        return self.base_place(entry, nchunk) if blob is None else blob
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
-        first = self.own + len(self.blobs)
-        self.blobs.extend(chunks)
-        return range(first, first + len(chunks))
+        entries = range(self.following, self.following + len(chunks))
+        self.following = entries.stop
+        self.blobs.update(zip(entries, chunks, strict=True))
+        return entries
 
-    def begin(self) -> Mark:
-        return (*super().begin(), len(self.blobs), dict(self.meta))
+    def mark(self, blobs: dict[int, Source] | None = None) -> _MemoryMark:
+        """Return what the table is now, with chunks of its own that do not change if `blobs` are given."""
+        noted = self._noted()
+        noted["layers"], noted["base_place"] = self.meta, self.base_place
+        noted["blobs"], noted["following"] = self.blobs if blobs is None else blobs, self.following
+        return _MemoryMark(noted)
+
+    def most_stored(self) -> int:
+        return self.base_most + len(self.blobs)
 
     def undo(self, mark: Mark) -> None:
+        if mark.epoch != self.epoch:
+            return
         super().undo(mark)
-        del self.blobs[cast("int", mark[-2]) :]
-        self.meta = cast("dict[str, bytes]", mark[-1])
+        noted = cast("_MemoryMark", mark)
+        self.meta = noted.layers
+        for entry in range(noted.following, self.following):
+            self.blobs.pop(entry, None)
 
-    def done(self, *, at_once: bool) -> None:
-        super().done(at_once=at_once)
-        # Replaced and deleted chunks leave unused places; renumber when they are most.
+    def set_meta(self, name: str, content: bytes) -> None:
+        """Change a fixed metalayer."""
+        check_same_length(self.meta.get(name), name, content)
+        self.meta = {**self.meta, name: bytes(content)}
+        self._edited()
+
+    def assign_settings(self, settings: FrameSettings) -> None:
+        """Note other settings for new chunks."""
+        self.settings = settings
+        self._specials.clear()
+        self._edited()
+
+    def after_fork(self) -> None:
+        """Take back what another thread of the parent was at, with a lock of its own."""
+        self.lock = threading.RLock()
+        if self.changes and self.changes[0].thread != get_ident():
+            for change in self.changes:
+                change.left = True
+            self.heal()
+
+    def done(self, *, at_once: bool, sync: bool) -> None:
+        del at_once, sync
+        self.epoch += 1
+        self.index.forget()
+        # Replaced and deleted chunks go when they are most.
         if len(self.blobs) > 2 * len(self.index) + 64:
-            used: list[Source] = []
-            entries = self.index.slice(0, len(self.index))
-            for nchunk, entry in enumerate(entries):
-                if 0 <= entry - self.own < len(self.blobs):
-                    entries[nchunk] = self.own + len(used)
-                    used.append(self.blobs[entry - self.own])
-            self.index = Index(entries)
-            self.blobs = used
-
-    def settled_place(self) -> Callable[[int, int], Source]:
-        """Return `place` for the chunks as they are, whatever is changed later."""
-        own, base_place, blobs = self.own, self.base_place, self.blobs[:]
-
-        def place(entry: int, nchunk: int) -> Source:
-            number = entry - own
-            return blobs[number] if 0 <= number < len(blobs) else base_place(entry, nchunk)
-
-        return place
+            for entry in self.blobs.keys() - set(self.index.slice(0, len(self.index))):
+                del self.blobs[entry]
 
 
 def _nowhere(entry: int, nchunk: int) -> Source:
@@ -100,7 +151,7 @@ class MemoryStore(TableView):
     dead_bytes = 0
     frame_len = 0
     sealed = False
-    _seals: range | None = None
+    shifting = True  # by other threads
 
     def __init__(
         self,
@@ -141,11 +192,22 @@ class MemoryStore(TableView):
         meta: dict[str, bytes],
         owner: object,
     ) -> None:
-        table.blobs, table.meta, table.base_place = [], meta, place
-        table.own = 2**61 + int.from_bytes(os.urandom(7), "little")
+        table.blobs, table.meta, table.base_place = {}, meta, place
+        table.following = 2**61 + int.from_bytes(os.urandom(7), "little")
         self._table: _MemoryTable | None = table
-        self._lock = threading.RLock()
         self._owner = owner
+        registry.known_at_forks(self)
+
+    @property
+    def lock(self) -> threading.RLock:
+        """What changes hold."""
+        return self._present.lock if self._table is not None else threading.RLock()
+
+    def after_fork(self, *, torn: bool) -> None:
+        """Start anew in a child process, without what threads were at that are not there."""
+        del torn
+        if self._table is not None:
+            self._table.after_fork()
 
     @classmethod
     def of_snapshot(
@@ -182,7 +244,8 @@ class MemoryStore(TableView):
             vlmeta=vlmeta,
         )
         store._setup(table, snapshot.place, dict(meta), owner)  # noqa: SLF001 - its own
-        store._seals = snapshot.seals  # noqa: SLF001 - the same
+        table.seals = snapshot.seals
+        table.base_most = snapshot.most_stored
         return store
 
     @classmethod
@@ -202,11 +265,59 @@ class MemoryStore(TableView):
         )
 
     @property
-    def _open(self) -> _MemoryTable:
+    def _present(self) -> _MemoryTable:
         table = self._table
         if table is None:
             raise ClosedError("store in memory: it is closed")
         return table
+
+    @property
+    def _open(self) -> _MemoryTable | PastTable:
+        table = self._present
+        return self._whole(table) if table.changes else table
+
+    def _whole(self, table: _MemoryTable) -> _MemoryTable | PastTable:
+        """Return the table for reading while it is changed: as it was, but to the thread that changes it."""
+        while changes := table.changes[:]:
+            if changes[-1].left:
+                with table.lock:
+                    table.heal()
+                continue
+            hiding = table.whole_before(changes)
+            if hiding is None or hiding.thread == get_ident():
+                break
+            past = table.past_of(hiding)
+            if past is not None:
+                return past
+            time.sleep(0)  # it is over in a moment
+        return table
+
+    def steadily(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `ask` returns for these arguments, of one state though other threads change it."""
+        for _ in range(_LOOKS):
+            table = self._open
+            version = table.version
+            try:
+                answer = ask(*args, **kwargs)
+            except SuperchunkError:
+                if self._open is table and table.version == version:
+                    raise
+            else:
+                if self._open is table and table.version == version:
+                    return answer
+            time.sleep(0)
+        with self._present.lock:
+            return ask(*args, **kwargs)
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Keep other threads from changing the chunks while the block reads."""
+        with self._present.lock:
+            yield
+
+    def _changing(self, *, transaction: bool = False) -> _engine.Section[_MemoryTable]:
+        """Return the block of a change."""
+        return _engine.Section(Change(self._present, self, transaction=transaction))
 
     @property
     def settings(self) -> FrameSettings:
@@ -215,7 +326,8 @@ class MemoryStore(TableView):
 
     @settings.setter
     def settings(self, settings: FrameSettings) -> None:
-        self._open.settings = settings
+        with self._changing() as table:
+            table.assign_settings(settings)
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -225,12 +337,14 @@ class MemoryStore(TableView):
     @property
     def seals(self) -> range | None:
         """The entries whose chunks have seals, of those that it began with; None: no seal proves anything."""
-        return self._seals
+        return self._open.seals
 
     def snapshot(self) -> Snapshot:
         """Return the chunks as they are now."""
-        table = self._open
-        return Snapshot(table.index.copy(), table.settled_place(), table.fixed_size, self._seals)
+        with self._present.lock:
+            table = self._present
+            place = table.mark(table.blobs.copy()).place
+            return Snapshot(table.index.copy(), place, table.fixed_size, table.seals, table.most_stored())
 
     def prove(self) -> None:
         """Compare the frame that the chunks are of with its fingerprint, if that was put off."""
@@ -246,62 +360,62 @@ class MemoryStore(TableView):
         """Return False: nobody else can change a store in memory."""
         return False
 
-    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> None:
-        """Put `chunks` before chunk `nchunk`; the number of chunks appends."""
-        with self._lock:
-            self._open.insert(nchunk, chunks)
+    def append(self, chunks: Sequence[bytes]) -> int:
+        """Put `chunks` behind all others; return the number of chunks."""
+        with self._changing() as table:
+            return table.append(chunks)
+
+    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> int:
+        """Put `chunks` before chunk `nchunk`; the number of chunks appends. Return that number afterwards."""
+        with self._changing() as table:
+            return table.insert(nchunk, chunks)
 
     def replace(self, nchunk: int, chunk: bytes) -> None:
         """Put `chunk` in the place of chunk `nchunk`."""
-        with self._lock:
-            self._open.replace(nchunk, chunk)
+        with self._changing() as table:
+            table.replace(nchunk, chunk)
 
-    def delete(self, nchunk: int) -> None:
-        """Remove chunk `nchunk`."""
-        with self._lock:
-            self._open.delete(nchunk)
+    def delete(self, nchunk: int) -> int:
+        """Remove chunk `nchunk`; return the number of chunks left."""
+        with self._changing() as table:
+            return table.delete(nchunk)
 
     def reorder(self, order: Sequence[int]) -> None:
         """Put chunk ``order[i]`` at place i."""
-        with self._lock:
-            self._open.reorder(order)
+        with self._changing() as table:
+            table.reorder(order)
 
     def fill_special(self, kind: int, nbytes: int, value: bytes | None) -> None:
         """Fill an empty store with `nbytes` of special value `kind`."""
-        with self._lock:
-            self._open.fill_special(kind, nbytes, value)
+        with self._changing() as table:
+            table.fill_special(kind, nbytes, value)
 
     def rearrange(self, order: Sequence[int]) -> None:
         """Make chunk ``order[i]`` of now chunk i, and a chunk of zeros where that is negative; the others go."""
-        with self._lock:
-            self._open.rearrange(order)
+        with self._changing() as table:
+            table.rearrange(order)
 
     def set_meta(self, name: str, content: bytes, *, at_once: bool = True) -> None:
         """Change a fixed metalayer; its length must stay."""
         del at_once  # nobody but this process can see it
-        with self._lock:
-            meta = self._open.meta
-            check_same_length(meta.get(name), name, content)
-            meta[name] = bytes(content)
+        with self._changing() as table:
+            table.set_meta(name, content)
 
     def set_vlmeta(self, name: str, chunk: bytes) -> None:
         """Add or change a vlmetalayer; at most 8192, of which a frame can take 16."""
-        with self._lock:
-            self._open.set_vlmeta(name, chunk, most=MAX_VLMETALAYERS_READ)
+        with self._changing() as table:
+            table.set_vlmeta(name, chunk, most=MAX_VLMETALAYERS_READ)
 
     def del_vlmeta(self, name: str) -> None:
         """Remove a vlmetalayer."""
-        with self._lock:
-            self._open.del_vlmeta(name)
+        with self._changing() as table:
+            table.del_vlmeta(name)
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
+    def batch(self) -> AbstractContextManager[object]:
         """Make several changes one: all happen, or by an exception none."""
-        with self._lock, self._open.batch():
-            yield
+        return self._changing()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[object]:
         """Make several changes one: all happen, or by an exception none.
 
         Raises
@@ -310,8 +424,7 @@ class MemoryStore(TableView):
             One is under way already.
 
         """
-        with self._lock, self._open.transaction():
-            yield
+        return self._changing(transaction=True)
 
     def flush(self) -> None:
         """Do nothing: there is no disk to write to."""

@@ -20,15 +20,18 @@ import errno
 import os
 import re
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from superchunk.exceptions import LockedError, StorageError
-from superchunk.storage.file import FileBytes, remove_file, replace_file, sync_folder
+from superchunk.exceptions import ExistingFileError, LockedError, MissingFileError, StorageError
+from superchunk.storage.file import FileBytes, exchange_files, place_file, remove_file, replace_file, sync_folder
 from superchunk.storage.folder import INDEX_NAME, is_folder, joined, list_folder, pin_name, remove_frame_folder
 from superchunk.storage.locks import WriterLock, leads_to
 from superchunk.storage.pins import is_pinned
 
-__all__ = ["Mark", "aside_of", "find_name", "give_up", "prefix_beside", "settle_name", "take_name"]
+if TYPE_CHECKING:
+    from superchunk.storage.target import ReplaceRule
+
+__all__ = ["Mark", "aside_of", "find_name", "give_up", "move_aside", "prefix_beside", "settle_name", "take_name"]
 
 _LONGEST: Final = 200
 """Bytes of a name that the names beside it repeat: a system takes 255 in all."""
@@ -211,13 +214,14 @@ def settle_name(path: str) -> None:
         mark.close()
 
 
-def take_name(new: str, name: str) -> bool:
+def take_name(new: str, name: str, rule: ReplaceRule) -> bool:
     """Give a new frame, a file or a directory, the name of what may be there; return whether something may be left.
 
-    What was there is removed; a directory with snapshots is kept under another name.
+    What was there is removed; a directory with snapshots is kept under another name. It is checked before it loses the
+    name and, under the name that it has then, afterwards: what appeared in between gets its name back.
 
-    One file replaces another in one step. A directory cannot be replaced in one: what has
-    the name gets another one first, by which `find_name` finds it after a crash.
+    One file replaces another in one step, and so does a directory where the system can exchange two names. Elsewhere
+    what has the name gets another one first, by which `find_name` finds it after a crash.
 
     Parameters
     ----------
@@ -225,23 +229,77 @@ def take_name(new: str, name: str) -> bool:
         The frame, complete; it is called ``.NAME.XXXXXXXXXXXX.new``.
     name
         The path it gets, in the same directory.
+    rule
+        What may lose the name.
 
     Raises
     ------
+    ArgumentError
+        What has the name may not be replaced.
     LockedError
         Another writer is replacing it just now.
     StorageError
-        The system refuses; `name` is what it was.
+        Nothing may be there and something is, or the system refuses; `name` is what it was.
 
     """
-    if not os.path.lexists(name) or not (is_folder(name) or is_folder(new)):
-        replace_file(new, name)
+    for _ in range(_MOST_TRIES):
+        if rule.identity is None and not os.path.lexists(name):
+            try:
+                place_file(new, name, told_as=rule.path)
+            except ExistingFileError:
+                continue
+            return False
+        try:
+            rule.check(name)
+            if is_folder(name) or is_folder(new):
+                return _take_by_mark(new, name, rule)
+            return _take_from_file(new, name, rule)
+        except MissingFileError:
+            if os.path.lexists(name) or not os.path.lexists(new):
+                raise
+    raise LockedError(errno.EAGAIN, "others are replacing it all the time", rule.path)
+
+
+def _take_from_file(new: str, name: str, rule: ReplaceRule) -> bool:
+    """Let the file `new` replace the file `name`; return whether the old one may be left."""
+    if not _exchanged(new, name, rule):
+        replace_file(new, name, told_as=rule.path)
         return False
+    try:
+        remove_file(new)
+    except StorageError:
+        return True  # the new frame has its name
+    return False
+
+
+def _exchanged(new: str, name: str, rule: ReplaceRule) -> bool:
+    """Exchange the names if the system can, and check what has the name `new` then; return whether it can."""
+    ours = os.lstat(new)
+    try:
+        if not exchange_files(new, name, told_as=rule.path):
+            return False
+        rule.check(new)
+    except BaseException:
+        if os.path.lexists(new) and os.path.samestat(os.lstat(name), ours):
+            exchange_files(new, name, told_as=rule.path)
+        raise
+    return True
+
+
+def _take_by_mark(new: str, name: str, rule: ReplaceRule) -> bool:
+    """Let `new` take the name of `name`, one of them a directory; return whether the old one may be left."""
     stem = new[: -len(".new")]
     old = f"{stem}.old"
     mark = Mark.made(name, stem[-_DIGITS:])
     try:
-        _swap(new, name, old, mark)
+        try:
+            _swap(new, name, old, rule)
+        except BaseException:
+            if os.path.lexists(name):
+                with suppress(StorageError):
+                    mark.sync()
+                    mark.remove()
+            raise
         try:
             mark.sync()
             gone = give_up(old)
@@ -255,21 +313,43 @@ def take_name(new: str, name: str) -> bool:
         mark.close()
 
 
-def _swap(new: str, name: str, old: str, mark: Mark) -> None:
+def _swap(new: str, name: str, old: str, rule: ReplaceRule) -> None:
     """Call `name` `old`, and `new` `name`; if that fails all is as it was."""
-    try:
-        replace_file(name, old, told_as=name)
-    except StorageError:
-        mark.remove()
-        raise
-    try:
-        replace_file(new, name)
-    except StorageError:
-        replace_file(old, name)
+    if _exchanged(new, name, rule):
         with suppress(StorageError):
-            mark.sync()
-            mark.remove()
+            place_file(new, old)
+        return
+    place_file(name, old, told_as=rule.path)
+    try:
+        rule.check(old)
+        place_file(new, name, told_as=rule.path)
+    except BaseException:
+        place_file(old, name, told_as=rule.path)
         raise
+
+
+def move_aside(path: str, rule: ReplaceRule) -> None:
+    """Remove what has the name `path`, after taking it the name and checking it once more.
+
+    Raises
+    ------
+    ArgumentError
+        It may not go; it has its name again.
+    StorageError
+        The system refuses.
+
+    """
+    aside = _beside(path, f"{os.urandom(_DIGITS // 2).hex()}.old")
+    place_file(path, aside, told_as=path)
+    try:
+        rule.check(aside)
+    except BaseException:
+        place_file(aside, path)
+        raise
+    if is_folder(aside):
+        remove_frame_folder(aside)
+    else:
+        remove_file(aside)
 
 
 def give_up(old: str) -> bool:
@@ -374,7 +454,8 @@ def _mended(path: str, old: str) -> str:
         return path if os.path.lexists(path) else old
     try:
         if not os.path.lexists(path):
-            replace_file(old, path)
+            with suppress(ExistingFileError):
+                place_file(old, path)
         with suppress(StorageError):
             mark.sync()
             mark.remove()

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk.exceptions import SuperchunkError
+from superchunk.exceptions import FormatError, SuperchunkError
+from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.frame.header import FIXED_LEN
 from superchunk.frame.integrity import HEADER_LEN_AT, RECORD_MAGIC, CommitRecord, record_len
 from superchunk.storage.loading import check_fingerprint, parse_frame
@@ -35,7 +36,7 @@ _GLANCE = 64 * 2**20
 
 
 def newest_intact(file: FileBytes, start: int, *, glance: bool = False) -> Loaded | None:
-    """Return what the newest commit says about itself that is whole, chunks included.
+    """Return what the newest commit says about itself that is whole, chunks included, and can be opened.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def newest_intact(file: FileBytes, start: int, *, glance: bool = False) -> Loade
     for tried, loaded in enumerate(found):
         if tried >= (4 if glance else _MAX_COMMITS):
             break
-        if _chunks_are_whole(file, start, loaded):
+        if _chunks_are_whole(file, start, loaded) and _can_be_an_array(loaded):
             return loaded
     return None
 
@@ -149,6 +150,24 @@ def _commit_of(
     except SuperchunkError:
         return None
     return loaded if loaded.sealed and loaded.record == record else None
+
+
+def _can_be_an_array(loaded: Loaded) -> bool:
+    """Return whether the layer of an array goes together with the chunks, or there is none.
+
+    The first commit of an array has its shape, and not yet its chunks: nobody could open that.
+    """
+    name = next((one for one in LAYERS if one in loaded.layers), None)
+    if name is None:
+        return True
+    at, length = loaded.layers[name]
+    try:
+        layout = ArrayLayout.from_bytes(loaded.raw_header[at : at + length])
+        chunksize = loaded.header.chunksize if len(loaded.index) else 0
+        layout.check(typesize=loaded.header.typesize, chunksize=chunksize, nchunks=len(loaded.index))
+    except FormatError:
+        return False
+    return True
 
 
 def _chunks_are_whole(file: FileBytes, start: int, loaded: Loaded) -> bool:

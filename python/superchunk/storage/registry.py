@@ -1,9 +1,13 @@
 """The frames that this process has open, so that its handles on one frame share it.
 
 A frame is known by device, inode and position, however many names lead to it. Its state
-is loaded once; each handle counts as a user, and the last one to leave closes it. At
+is loaded once; each handle has a `Use` of it, and the last one to leave closes it. A use is an
+object and no count, so that one whose making was interrupted is gone when nobody holds it any more. At
 exit and before a fork, changes that still wait are committed; if that fails at exit, a
-warning tells what is lost. A child process starts with fresh locks.
+warning tells what is lost.
+
+A fork waits a little for threads that are in the middle of a change, so that the child gets it whole. A child starts
+with fresh locks; a frame that a thread was still busy with is loaded anew there.
 """
 
 from __future__ import annotations
@@ -11,23 +15,89 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from typing import TYPE_CHECKING
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet, ref
 
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from superchunk.storage.committed import CommittedFrame
 
-__all__ = ["Key", "enter", "find", "join", "leave", "move", "rejoin", "shares", "state_of"]
+__all__ = ["Key", "Use", "enter", "find", "join", "known_at_forks", "move", "rejoin", "shares", "state_of"]
 
 Key = tuple[int, int, int]
 """Device, inode, position of the frame in the file."""
 
 _frames: dict[Key, CommittedFrame] = {}
-_keys: dict[int, Key] = {}
 _lock = threading.RLock()
+
+_PATIENCE = 0.1
+"""Seconds that a fork waits for threads that have locks."""
+
+
+class _Forked(Protocol):
+    """What a child of a fork has to start anew: the state of a frame, or a store in memory."""
+
+    @property
+    def lock(self) -> threading.RLock:
+        """What changes hold."""
+        ...
+
+    def after_fork(self, *, torn: bool) -> None:
+        """Start anew in a child process; `torn`: a thread that is not there was in the middle of something."""
+
+
+_forked: WeakSet[_Forked] = WeakSet()
+
+
+class _Holding(threading.local):
+    """What a thread that forks holds meanwhile, and what it could not get."""
+
+    def __init__(self) -> None:
+        """Begin without anything."""
+        self.all: list[tuple[_Forked, bool]] = []
+
+
+_holding = _Holding()
+
+
+def known_at_forks(one: _Forked) -> None:
+    """Have `one` start anew in children of this process."""
+    _forked.add(one)
+
+
+class Use:
+    """The use that one handle makes of the state of a frame."""
+
+    __slots__ = ("__weakref__", "state", "writable")
+
+    def __init__(self, state: CommittedFrame) -> None:
+        """Begin to use `state`."""
+        self.state = state
+        self.writable = False
+        """Whether it may change it."""
+        state.uses.append(ref(self))
+
+    def leave(self) -> None:
+        """Let go of the state; leaving twice is fine."""
+        state = self.state
+        with _lock:
+            state.uses = [use for use in state.uses if use() not in (self, None)]
+            last = not state.uses
+            if last and shares(state):
+                del _frames[state.key]  # type: ignore[arg-type]  # it has one
+        if state.writing and not state.writers:
+            state.disable_writing()
+        if last:
+            state.close()
+
+    def __del__(self) -> None:
+        """Leave, if nobody has seen to that."""
+        state = getattr(self, "state", None)
+        if state is not None and any(use() in (self, None) for use in state.uses):
+            self.leave()
 
 
 def state_of(key: Key) -> CommittedFrame | None:
@@ -37,78 +107,54 @@ def state_of(key: Key) -> CommittedFrame | None:
 
 def shares(state: CommittedFrame) -> bool:
     """Return whether `state` is known here, and not that of a snapshot."""
-    return id(state) in _keys
+    return state.key is not None and _frames.get(state.key) is state
 
 
-def find(key: Key) -> CommittedFrame | None:
-    """Return the open frame of `key` with one more user, or None."""
+def find(key: Key) -> Use | None:
+    """Return a use of the open frame of `key`, or None."""
     with _lock:
         state = _frames.get(key)
-        if state is not None:
-            state.users += 1
-        return state
+        return None if state is None else Use(state)
 
 
-def enter(key: Key, state: CommittedFrame) -> CommittedFrame:
-    """Return the open frame of `key` with one more user: `state` if it is the first."""
+def enter(key: Key, state: CommittedFrame) -> Use:
+    """Return a use of the open frame of `key`: of `state` if it is the first."""
     with _lock:
+        state.key = key
+        use = Use(state)
         held = _frames.setdefault(key, state)
-        held.users += 1
-        if held is state:
-            _keys[id(state)] = key
-        return held
+        return use if held is state else Use(held)
 
 
-def join(state: CommittedFrame) -> None:
-    """Count one more user of a state that is open."""
+def join(state: CommittedFrame) -> Use:
+    """Return a use of a state that is open."""
+    return Use(state)
+
+
+def rejoin(state: CommittedFrame) -> Use | None:
+    """Return a use of a state that is known here, None if it has been closed."""
     with _lock:
-        state.users += 1
-
-
-def rejoin(state: CommittedFrame) -> bool:
-    """Count one more user of a state that is known here; return False if it has been closed."""
-    with _lock:
-        if id(state) not in _keys:
-            return False
-        state.users += 1
-        return True
+        return Use(state) if shares(state) else None
 
 
 def move(state: CommittedFrame, key: Key) -> None:
     """Know `state`, if it is known, by another key: its frame is in another file now."""
     with _lock:
-        old = _keys.get(id(state))
-        if old is None:
+        if not shares(state):
             return
-        if _frames.get(old) is state:
+        _frames[key] = state  # first, so that it is known at every moment
+        state.key = key
+        for old in [other for other, held in _frames.items() if held is state and other != key]:
             del _frames[old]
-        _keys[id(state)] = key
-        _frames[key] = state
-
-
-def leave(state: CommittedFrame) -> bool:
-    """Count one user less; return whether it was the last."""
-    with _lock:
-        state.users -= 1
-        if state.users > 0:
-            return False
-        key = _keys.pop(id(state), None)
-        if key is not None and _frames.get(key) is state:
-            del _frames[key]
-        return True
-
-
-def _each(do: Callable[[CommittedFrame], None]) -> None:
-    for state in list(_frames.values()):
-        try:
-            do(state)
-        except SuperchunkError:
-            # Whoever uses the frame gets the same error from its own flush.
-            continue
 
 
 def _commit_waiting() -> None:
-    _each(lambda state: state.commit_if_idle())
+    for state in list(_frames.values()):
+        try:
+            state.commit_if_idle()
+        except SuperchunkError:
+            # Whoever uses the frame gets the same error from its own flush.
+            continue
 
 
 def _commit_last() -> None:
@@ -119,12 +165,30 @@ def _commit_last() -> None:
             state.give_up(error)
 
 
+def _before_fork() -> None:
+    """Commit what waits, and take all locks, so that no thread is in the middle of a change."""
+    _commit_waiting()
+    until = time.monotonic() + _PATIENCE
+    for one in list(_forked):
+        _holding.all.append((one, one.lock.acquire(timeout=max(until - time.monotonic(), 0))))
+
+
+def _after_fork_in_parent() -> None:
+    while _holding.all:
+        one, held = _holding.all.pop()
+        if held:
+            one.lock.release()
+
+
 def _after_fork() -> None:
     global _lock  # noqa: PLW0603 - the old one may be held by a thread that is not here
     _lock = threading.RLock()
-    _each(lambda state: state.after_fork())
+    while _holding.all:
+        one, held = _holding.all.pop()
+        with suppress(Exception):  # of one that is closed, or whose file is gone: others have to start anew, too
+            one.after_fork(torn=not held)
 
 
 atexit.register(_commit_last)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_commit_waiting, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)

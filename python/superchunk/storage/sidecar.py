@@ -13,7 +13,11 @@ in a frame, and does not decide who has to take turns.
 The lock belongs to the open file, which a forked child shares with its parent. So a child closes what it inherited
 before anything else, without unlocking it, and opens the sidecar again when it needs it.
 
-Source: docs/format/locks.md.
+A system gives shared locks one after the other while somebody waits for the exclusive one, so that readers without a
+pause would keep writers out. So a writer of ours that waits has another lock meanwhile, which readers of ours look
+at before they ask for theirs: on a byte far behind the end, of the kind that `flock` and C-Blosc2 know nothing of.
+
+Source: docs/format/locks.md, "The sidecar", "Taking a turn" and "Giving way".
 """
 
 from __future__ import annotations
@@ -21,15 +25,17 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import struct
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from superchunk.exceptions import StorageError
 from superchunk.storage.file import storage_error
-from superchunk.storage.locks import CANNOT_LOCK, LOCK_EX, LOCK_SH, LOCK_UN, flock, leads_to
+from superchunk.storage.locks import CANNOT_LOCK, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock, leads_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +55,53 @@ _CANNOT_MAKE: Final = (
     "{}: locking needs this file, for reading too; "
     "make it once as somebody who may write there, or open without locking"
 )
+
+_WAITING_AT: Final = 2**62
+"""The byte that a waiting writer has locked."""
+# Pauses, in seconds, of a reader that gives way. It does not wait for longer, for the writer may be waiting for a turn
+# that this thread has through another handle.
+_GIVING_WAY: Final = (0.0002, 0.0005, 0.001, 0.002, *[0.004] * 250)
+
+if sys.platform == "linux" and struct.calcsize("P") == struct.calcsize("q"):
+    from fcntl import F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_RDLCK, F_UNLCK, F_WRLCK, fcntl
+
+    def _record(kind: int) -> bytes:
+        """Return a ``struct flock`` for the byte of waiting writers."""
+        return struct.pack("hhqqi4x", kind, os.SEEK_SET, _WAITING_AT, 1, 0)
+
+    _READ, _WRITE, _NONE = map(_record, (F_RDLCK, F_WRLCK, F_UNLCK))
+
+    def _somebody_waits(fd: int) -> bool:
+        """Return whether a writer waits for its turn; False where that cannot be told."""
+        try:
+            found = fcntl(fd, F_OFD_GETLK, _READ)
+        except OSError:
+            return False
+        return found[:2] != _NONE[:2]
+
+    def _announce(fd: int) -> None:
+        """Let readers know that a writer waits, after those who wait already; nothing where that cannot be told."""
+        with suppress(OSError):
+            fcntl(fd, F_OFD_SETLKW, _WRITE)
+
+    def _withdraw(fd: int) -> None:
+        """Wait no more."""
+        with suppress(OSError):
+            fcntl(fd, F_OFD_SETLK, _NONE)
+
+else:
+
+    def _somebody_waits(fd: int) -> bool:
+        """Return False: there are no such locks here."""
+        del fd
+        return False
+
+    def _announce(fd: int) -> None:
+        """Do nothing: there are no such locks here."""
+
+    def _withdraw(fd: int) -> None:
+        """Do nothing: there are no such locks here."""
+
 
 _sidecars: WeakSet[LockSidecar] = WeakSet()
 
@@ -139,6 +192,20 @@ class LockSidecar:
         """Whether a block is open in this process."""
         return self._depth > 0
 
+    def has_news(self) -> bool:
+        """Return whether a block would say `changed`, or whether that cannot be told without one.
+
+        No lock is needed for that: the counter moves before the first byte of a change.
+        """
+        fd, seen = self._fd, self._seen
+        if self._depth or fd < 0 or seen is None:
+            return True
+        try:
+            raw = os.pread(fd, _COUNTER_LEN, _COUNTER_AT)
+            return _counter_in(raw) != seen or not leads_to(self.path, fd)
+        except (OSError, StorageError):  # another thread closed it
+            return True
+
     def forget(self) -> None:
         """Take what is kept in memory for out of date: the next outermost block says `changed`."""
         self._seen = None
@@ -199,7 +266,7 @@ class LockSidecar:
             if self._fd < 0:
                 self._open(exclusive=exclusive)
             try:
-                flock(self._fd, LOCK_EX if exclusive else LOCK_SH)
+                self._wait_in_turn(exclusive=exclusive)
             except OSError as error:
                 if error.errno in CANNOT_LOCK:
                     msg = _CANNOT_SHARE.format(error.strerror)
@@ -211,11 +278,30 @@ class LockSidecar:
             self._drop()
         raise StorageError(errno.ESTALE, "removed or replaced whenever it was opened", self.path)
 
+    def _wait_in_turn(self, *, exclusive: bool) -> None:
+        """Lock the file: a writer says that it waits, a reader gives way to one that does."""
+        fd = self._fd
+        if not exclusive:
+            for pause in _GIVING_WAY:
+                if not _somebody_waits(fd):
+                    break
+                time.sleep(pause)
+            flock(fd, LOCK_SH)
+            return
+        try:
+            flock(fd, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            _announce(fd)
+            try:
+                flock(fd, LOCK_EX)
+            finally:
+                _withdraw(fd)
+
     def _count(self, *, exclusive: bool) -> bool:
         """Compare the counter with what was seen last and, to write, move it on; return whether it differs."""
         try:
             raw = os.pread(self._fd, _COUNTER_LEN, _COUNTER_AT)
-            counter = int.from_bytes(raw, sys.byteorder) if len(raw) == _COUNTER_LEN else 0
+            counter = _counter_in(raw)
             changed = counter != self._seen
             written = _COUNTER_LEN
             if exclusive:
@@ -285,6 +371,10 @@ class LockSidecar:
         self._start_anew()
         if fd >= 0:
             os.close(fd)
+
+
+def _counter_in(raw: bytes) -> int:
+    return int.from_bytes(raw, sys.byteorder) if len(raw) == _COUNTER_LEN else 0
 
 
 def _after_fork() -> None:

@@ -19,7 +19,8 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from superchunk.exceptions import (
     DamagedFrameError,
@@ -52,7 +53,7 @@ from superchunk.storage.folder import (
     remove_frame_folder,
 )
 from superchunk.storage.followed_folder import absolute, read_present, settled_frame
-from superchunk.storage.loading import PROBE_LEN
+from superchunk.storage.loading import PROBE_LEN, proof_of
 from superchunk.storage.locks import leads_to, separate
 from superchunk.storage.names import aside_of, take_name
 from superchunk.storage.pins import unpin
@@ -64,12 +65,27 @@ if TYPE_CHECKING:
     from superchunk.params import SyncLevel
     from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
+    from superchunk.storage.registry import Use
+    from superchunk.storage.target import ReplaceRule
 
 __all__ = ["SparseState"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """A commit whose index file is written and waits for its name."""
+
+    file: FileBytes
+    parts: list[bytes]
+    """Header, index chunk and trailer."""
+    synced: bool
+    """Whether all that it names is on the disk."""
+
+
 class SparseState(ChunkFiles):
     """A sparse frame that can be changed; shared by the handles of this process."""
+
+    _switch: Switch | None
 
     # Opening.
 
@@ -84,8 +100,9 @@ class SparseState(ChunkFiles):
         vlblocks: bool,
         sync: SyncLevel,
         seal: bool,
-    ) -> Self:
-        """Make an empty frame that takes the name `path` with its first commit.
+        rule: ReplaceRule,
+    ) -> Use:
+        """Make an empty frame that takes the name `path`, an absolute one, with its first commit; return a use of it.
 
         Raises
         ------
@@ -113,7 +130,7 @@ class SparseState(ChunkFiles):
             file.close()
             file, loaded = read_present(folder)
             state = cls(folder, file, loaded)
-            state.path, state.unpublished = path, final
+            state.path, state.unpublished, state.rule = path, final, rule
             state.sync_level, state.sealing = sync, seal
             state.fresh = not os.path.lexists(final)
             state._writer.acquire(folder.read_fd, path)
@@ -128,19 +145,16 @@ class SparseState(ChunkFiles):
             if isinstance(error, StorageError) and str(error.filename).startswith(aside):
                 raise StorageError(error.errno, error.strerror, path) from error
             raise
-        registry.enter((*folder.identity(), 0), state)
-        return state
+        return registry.enter((*folder.identity(), 0), state)
 
     @classmethod
-    def opened(
-        cls, path: str, *, private: bool = False, recover: bool = False, place: str | None = None
-    ) -> CommittedFrame:
-        """Return the state of a frame, with one user more.
+    def opened(cls, path: str, *, private: bool = False, recover: bool = False, place: str | None = None) -> Use:
+        """Return a use of the state of a frame.
 
         Parameters
         ----------
         path
-            The directory.
+            The directory, its path absolute.
         private
             Not to be shared with others: it will stay as it is.
         recover
@@ -164,23 +178,20 @@ class SparseState(ChunkFiles):
         folder = FileBytes(final, open_folder(place or final))
         try:
             key = (*folder.identity(), 0)
-            state = None if private else registry.find(key)
-            if state is None:
+            use = None if private else registry.find(key)
+            if use is None:
                 state = cls._loaded(folder, private=private, recover=recover)
-                state.path = os.path.abspath(path)  # noqa: PTH100 - a str all the way
-                if private:
-                    registry.join(state)
-                else:
-                    state = registry.enter(key, state)
+                state.path = path
+                use = registry.join(state) if private else registry.enter(key, state)
         except SuperchunkError as error:
             folder.close()
             raise about(error, path) from error
         except BaseException:
             folder.close()
             raise
-        if not isinstance(state, cls) or state.folder is not folder:
+        if not isinstance(use.state, cls) or use.state.folder is not folder:
             folder.close()
-        return state
+        return use
 
     @classmethod
     def _loaded(cls, folder: FileBytes, *, private: bool, recover: bool) -> CommittedFrame:
@@ -198,6 +209,8 @@ class SparseState(ChunkFiles):
             file, loaded = settled
             if not recover:
                 file.close()
+                if loaded.sealed is False:
+                    raise damage from error  # nothing proves that the older state can be read
                 raise DamagedFrameError(damage, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
         return cls(folder, file, loaded, private=private)
 
@@ -258,23 +271,39 @@ class SparseState(ChunkFiles):
             elif not (self.fresh or self.sync_level == "never"):
                 self._keep_settled()
             self._keep_pinned()
-            replace_file(file.path, joined(folder, INDEX_NAME), told_as=self.path)
         except BaseException:
             unpin(self.file)
-            if leads_to(joined(folder, INDEX_NAME), file.read_fd):  # interrupted when it had its name already
-                file.path = joined(folder, INDEX_NAME)
-                self._became(file, parts, chunks_synced=False)
-                raise
             file.close()
             try_to_remove(file.path)
             raise
-        unpin(self.file)
-        file.path = joined(folder, INDEX_NAME)
-        self._became(file, parts, chunks_synced=sync)
+        self._switch = switch = Switch(file=file, parts=parts, synced=sync)
+        try:
+            replace_file(file.path, joined(folder, INDEX_NAME), told_as=self.path)
+        except SuperchunkError:
+            self._call_off(switch)
+            raise
+        self._land(switch)
         if sync:
             sync_folder(folder, told_as=self.path)
             self._synced = True
             self._name_synced()
+
+    def _settle(self) -> None:
+        """If a switch was interrupted, find out whether it was made, and go on from there."""
+        switch = self._switch
+        if switch is None:
+            return
+        if switch.file is self.file or leads_to(joined(self.folder.path, INDEX_NAME), switch.file.read_fd):
+            self._land(switch)
+        else:
+            self._call_off(switch)
+
+    def _call_off(self, switch: Switch) -> None:
+        """Leave nothing of a switch that was not made."""
+        unpin(self.file)
+        switch.file.close()
+        try_to_remove(switch.file.path)
+        self._switch = None
 
     def _index_file(self, index_chunk: bytes | None, *, settled: bool) -> list[bytes]:
         """Return header, index chunk and trailer of the index file of the present state."""
@@ -290,28 +319,36 @@ class SparseState(ChunkFiles):
         trailer = self._next_trailer(header, chunk or None, settled=int(settled), sealed_from=int(not all_sealed))
         return [header, chunk, trailer]
 
-    def _became(self, file: FileBytes, parts: list[bytes], *, chunks_synced: bool) -> None:
-        """Take the index file `file` for the committed one; nothing can be undone from here on."""
-        raw = parts[0]
-        self._replace_file(file)
-        self._raw_header = raw
-        self._trailer_len = len(parts[-1])
-        self.frame_len = sum(map(len, parts))
-        self._watch = self._watch_for(raw[:PROBE_LEN] if parts[1] else (raw + parts[-1])[:PROBE_LEN])
-        if not parts[1]:
+    def _land(self, switch: Switch) -> None:
+        """Take the index file that a switch leads to for the committed one; doing it twice does no harm.
+
+        Nothing can be undone from here on.
+        """
+        header, chunk, trailer = switch.parts
+        switch.file.path = joined(self.folder.path, INDEX_NAME)
+        if self.file is not switch.file:
+            unpin(self.file)
+            self._replace_file(switch.file)
+        self._raw_header = header
+        self._trailer_len = len(trailer)
+        self.frame_len = sum(map(len, switch.parts))
+        if not chunk:
             self._index_len = self._index_of = 0
             self._all_sealed = True
+        probe = header[:PROBE_LEN] if chunk else (header + trailer)[:PROBE_LEN]
+        self._watch_anew(probe, proof_of(trailer, chunk))
         self._stale_seals = self._stale_seals and not self.sealing
         self._header_cbytes = self.live[0]
-        if chunks_synced:
+        if switch.synced:
             self._unsynced = []
         elif self._unsynced is not None:
             self._unsynced += self._pending + self._placed
         self._synced = False  # the new name of the index file is not on the disk, and waiting for that may fail
         self._garbage.update(self._dropped)
+        self.epoch += 1
         self._pending, self._placed, self._dropped = [], [], []
         self._remember()
-        self._loads += 1
+        self._switch = None
 
     def _too_large(self) -> bool:
         """Return whether an id is so large that C-Blosc2 would not open the frame, and a smaller one is free."""
@@ -370,7 +407,7 @@ class SparseState(ChunkFiles):
         refuse_if_written(name, self.path)
         if os.path.lexists(name) and self.sync_level != "never":
             self._sync()
-        if take_name(self.folder.path, name):
+        if take_name(self.folder.path, name, self.rule):
             remove_strays(name)
         self.folder.path = name
         self.file.path = joined(name, INDEX_NAME)
@@ -413,10 +450,12 @@ class SparseState(ChunkFiles):
         self._close_kept()
         self._forget_files()
 
-    def after_fork(self) -> None:
+    def after_fork(self, *, torn: bool) -> None:
         """Start anew in a child process, which holds no lock."""
-        waiting = self._dirty or self._depth > 0
-        super().after_fork()
+        if self.file.read_fd < 0:
+            return  # it is closed, and only waits to be collected
+        waiting = torn or self.waiting
+        super().after_fork(torn=torn)
         self.unpublished = None
         self._close_kept()
         self._forget_files()
@@ -434,7 +473,10 @@ class SparseState(ChunkFiles):
         if self.unpublished is None:
             raise StorageError(f"{self.path}: the frame has its name already")
         self._dirty = False
-        remove_frame_folder(self.folder.path)
+        if self.folder.has_name(self.unpublished):
+            self.unpublished = None  # it has got it, and an interrupt came before that was noted
+        elif self.folder.has_name(self.folder.path):
+            remove_frame_folder(self.folder.path)
 
     def close(self) -> None:
         """Close the files."""

@@ -23,7 +23,7 @@ from superchunk.exceptions import (
     FormatError,
     SuperchunkError,
 )
-from superchunk.frame.index import special_kind
+from superchunk.frame.index import MAX_CHUNKS, count_special, special_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,9 @@ __all__ = ["ChunkTable"]
 
 _UNINIT = 4
 _SLAB = 8192
+_LONG_SLAB = 65536
+_CHUNK_MIN = 32
+_MAX_CHUNK_NBYTES = 2**31 - 33
 _SPREAD = 64
 """Chunk numbers that far apart, on average, are looked up one by one."""
 _MAX_STORED_TYPESIZE = 255
@@ -93,10 +96,12 @@ class ChunkTable:
         self._sizes: array[int] | None = None
         self._starts: array[int] | None = None
         self._live: tuple[int, int] | None = (0, 0) if not len(index) else None
-        self._depth = 0
-        self._urgent = False
 
     # What a store adds.
+
+    def most_stored(self) -> int:
+        """Return how many chunks can be stored in the bytes that there are."""
+        return MAX_CHUNKS
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return where the stored chunk `nchunk` with entry `entry` is."""
@@ -195,13 +200,27 @@ class ChunkTable:
             if index.repeated_entry is not None and index.repeated_entry < 0:
                 specials = len(index)
             else:
-                for start in range(0, len(index), _SLAB):
-                    entries = index.slice(start, min(start + _SLAB, len(index)))
-                    places = [self.place(entry, nchunk) for nchunk, entry in enumerate(entries, start) if entry >= 0]
-                    specials += len(entries) - len(places)
-                    stored += sum(cbytes for _, cbytes in _engine.sizes(places))
+                for start in range(0, len(index), _LONG_SLAB):
+                    entries = index.slice(start, min(start + _LONG_SLAB, len(index)))
+                    without = count_special(entries)
+                    specials += without
+                    self._check_stored(start + len(entries) - specials)
+                    if without < len(entries):
+                        places = [self.place(entry, n) for n, entry in enumerate(entries, start) if entry >= 0]
+                        stored += sum(cbytes for _, cbytes in _engine.sizes(places))
             live = self._live = (stored, specials)
         return live
+
+    def _check_stored(self, count: int) -> None:
+        """Refuse an index that names more stored chunks than there is room for, before all of them are looked at."""
+        most = self.most_stored()
+        if count > most:
+            raise FormatError(
+                "index chunk, entries of stored chunks",
+                at=0,
+                expected=f"at most {most}, of {_CHUNK_MIN} bytes or more each",
+                found=f"{count} or more",
+            )
 
     def _special(self, entry: int, nchunk: int) -> bytes:
         nbytes = self.chunk_nbytes(nchunk)
@@ -228,6 +247,7 @@ class ChunkTable:
         for start in range(0, len(index), _SLAB):
             entries = index.slice(start, min(start + _SLAB, len(index)))
             unknown += [nchunk for nchunk, entry in enumerate(entries, start) if entry < 0]
+            self._check_stored(start + len(entries) - len(unknown))
             if len(unknown) > 1:
                 raise FormatError(
                     f"index entry {unknown[0]}",
@@ -241,10 +261,11 @@ class ChunkTable:
             measured = iter(_engine.sizes([place for place in places if place != b""]))
             sizes.extend(next(measured)[0] if place != b"" else 0 for place in places)
         total = sum(sizes)
-        if unknown and total <= self.nbytes:
+        if unknown and 0 < self.nbytes - total <= _MAX_CHUNK_NBYTES:
             # The one chunk without a size has what the others leave.
             sizes[unknown[0]] = self.nbytes - total
-        elif total != self.nbytes:
-            raise FormatError("nbytes", at=0x1E, expected=f"{total}, as the chunks hold", found=self.nbytes)
+        elif unknown or total != self.nbytes:
+            expected = f"more than {total}" if unknown else f"{total}"
+            raise FormatError("nbytes", at=0x1E, expected=f"{expected}, as the chunks hold", found=self.nbytes)
         self._sizes = sizes
         return sizes

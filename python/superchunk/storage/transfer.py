@@ -80,7 +80,7 @@ def _copy_chunks(source: ChunkStore, target: ChunkStore, progress: Callable[[int
         sizes = [cbytes for _, cbytes in _engine.sizes(sources)]
         taken = max(bisect_right(list(accumulate(sizes)), _GROUP_CBYTES), 1)
         chunks = list(enumerate(snapshot.index.slice(start, start + taken), start))
-        target.insert(target.nchunks, read_chunks(chunks, sources[:taken], sizes[:taken], snapshot.seals))
+        target.append(read_chunks(chunks, sources[:taken], sizes[:taken], snapshot.seals))
         start += taken
         if progress is not None:
             progress(start, nchunks)

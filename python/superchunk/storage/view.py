@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from superchunk.exceptions import SuperchunkError
 from superchunk.storage.proven import check_chunks
 
 if TYPE_CHECKING:
@@ -38,6 +39,20 @@ class TableView(ABC):
         """Return what `ask` returns when it is called with the other arguments."""
         return ask(*args, **kwargs)
 
+    def told(self, ask: Callable[[], T]) -> T:
+        """Return what `ask`, which reads no chunks, tells of one state, though other threads change it."""
+        while True:
+            table = self._open
+            version = table.version
+            try:
+                answer = ask()
+            except SuperchunkError:
+                if table.version == version and self._open is table:
+                    raise
+            else:
+                if table.version == version and self._open is table:
+                    return answer
+
     @contextmanager
     def steady(self) -> Iterator[None]:
         """Do nothing: the chunks stay."""
@@ -51,7 +66,7 @@ class TableView(ABC):
     @property
     @abstractmethod
     def _open(self) -> ChunkTable:
-        """The list of chunks; ClosedError once the store is closed."""
+        """The list of chunks as it is seen here now; ClosedError once the store is closed."""
 
     @property
     def nchunks(self) -> int:

@@ -14,11 +14,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["as_json", "plain"]
+__all__ = ["DIMENSIONS", "as_json", "dimensions_in", "plain"]
+
+DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
+"""The name under which Zarr's format 2 and Blosc2 frames keep the names of an array's dimensions: a list of str."""
+
+
+def dimensions_in(value: object, ndim: int) -> tuple[str, ...] | None:
+    """Return the names of `ndim` dimensions, empty for one without a name; None if that is not what a value is."""
+    if not isinstance(value, list | tuple) or len(value) != ndim:
+        return None
+    if not any(value) or not all(name is None or isinstance(name, str) for name in value):
+        return None
+    return tuple(name or "" for name in value)
 
 
 def plain(value: object) -> object:
@@ -48,7 +60,7 @@ def plain(value: object) -> object:
 def _scalar(value: np.generic) -> object:
     if value.dtype.kind == "V" and value.dtype.fields is None:
         return value.tobytes()
-    if value.dtype.kind in "biufcSU" and value.dtype.isbuiltin == 1:
+    if value.dtype.kind in "SU" or (value.dtype.kind in "biufc" and value.dtype.isbuiltin == 1):
         item: object = value.item()
         return item if isinstance(item, bool | int | float | complex | str | bytes) else np.asarray(value)
     return np.asarray(value)
@@ -79,4 +91,4 @@ def as_json(value: object) -> object:
         return as_json(found.tolist())
     if found is None or isinstance(found, bool | int | float | str):
         return found
-    raise TypeError(f"JSON has no value for {type(value).__name__}")
+    raise TypeError(f"JSON has no value for {type(found).__name__}")

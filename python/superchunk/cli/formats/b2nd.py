@@ -10,7 +10,15 @@ import numpy as np
 
 import superchunk
 from superchunk.cli.formats.base import Source, Target
-from superchunk.cli.formats.blosc2_attributes import attributes_of, cparams_for, read_fill, record, record_fill
+from superchunk.cli.formats.blosc2_attributes import (
+    attributes_of,
+    cparams_for,
+    read_dimensions,
+    read_fill,
+    record,
+    record_dimensions,
+    record_fill,
+)
 from superchunk.cli.formats.frame import FrameSource
 
 if TYPE_CHECKING:
@@ -30,7 +38,8 @@ class ArraySource(Source):
         self.shape, self.dtype = tuple(array.shape), array.dtype
         self.chunks = tuple(max(part, 1) for part in array.chunks)
         self.fill = read_fill(array.schunk, self.dtype)
-        self.attributes = attributes_of(array.schunk)
+        self.dimensions = read_dimensions(array.schunk, len(self.shape))
+        self.attributes = attributes_of(array.schunk, self.dimensions)
 
     def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
         """Return the items of a box, of its shape."""
@@ -91,6 +100,7 @@ def create(place: Path, plan: Plan) -> ArrayTarget:
         contiguous=plan.contiguous,
     )
     record_fill(array.schunk, plan.fill)
+    record_dimensions(array.schunk, plan.dimensions)
     target = ArrayTarget(
         chunks=tuple(max(part, 1) for part in array.chunks), begins_filled=repeated or plan.fill is None, array=array
     )

@@ -60,6 +60,8 @@ class Plan:
     dtype: np.dtype[Any]
     fill: bytes | None = None
     """The item that stands where nothing was written; None for zeros."""
+    dimensions: tuple[str, ...] | None = None
+    """The name of each dimension, empty for one without; None: none has a name."""
     hint: tuple[int, ...] | None = None
     """The chunk shape of what is read."""
     chunks: tuple[int, ...] | None = None
@@ -92,6 +94,8 @@ class Source(ABC):
     chunks: tuple[int, ...] | None = None
     """What is decoded together; None for a stream."""
     fill: bytes | None = None
+    dimensions: tuple[str, ...] | None = None
+    """The name of each dimension, empty for one without; None: none has a name."""
     attributes: Mapping[str, object]
 
     @abstractmethod
@@ -127,6 +131,8 @@ class Target(ABC):
     """Whether each item is the fill value until it is written."""
     settled: dict[str, object] = field(default_factory=dict)
     """What is to be said about it afterwards."""
+    without_dimensions: str = ""
+    """Why it does not have the names of the dimensions that were planned; empty: it has them."""
 
     @abstractmethod
     def write(self, box: Box, values: np.ndarray[Any, np.dtype[Any]]) -> None:

@@ -13,7 +13,15 @@ import numpy as np
 
 import superchunk
 from superchunk.cli.formats.base import Target
-from superchunk.cli.formats.blosc2_attributes import attributes_of, cparams_for, read_fill, record, record_fill
+from superchunk.cli.formats.blosc2_attributes import (
+    attributes_of,
+    cparams_for,
+    read_dimensions,
+    read_fill,
+    record,
+    record_dimensions,
+    record_fill,
+)
 from superchunk.cli.formats.npy import header_for
 from superchunk.cli.formats.stream import StreamSource, flat_bytes
 from superchunk.cli.layout import Layout
@@ -45,7 +53,8 @@ class FrameSource(StreamSource):
             self.dtype = plain if layout.dtype is None else layout.dtype
             self.shape = (schunk.nbytes // self.dtype.itemsize,)
         self.fill = read_fill(schunk, self.dtype)
-        self.attributes = attributes_of(schunk)
+        self.dimensions = read_dimensions(schunk, len(self.shape))
+        self.attributes = attributes_of(schunk, self.dimensions)
 
     def read_into(self, at: int, out: memoryview) -> None:
         """Fill `out` from byte `at` of the items on."""
@@ -112,6 +121,7 @@ def create(place: Path, plan: Plan) -> FrameTarget:
         chunksize=size, cparams=cparams_for(plan), urlpath=str(place), mode="w", contiguous=plan.contiguous
     )
     record_fill(schunk, plan.fill)
+    record_dimensions(schunk, plan.dimensions)
     target = FrameTarget(chunks=None, sequential=True, schunk=schunk, plan=plan)
     target.settled = {"chunksize": size}
     return target

@@ -17,6 +17,7 @@ from superchunk.cli.errors import Failure
 from superchunk.cli.formats.attributes import plain
 from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, fill_bytes, require, sensible_chunks
 from superchunk.cli.formats.hdf5_file import FileThatGivesUp
+from superchunk.cli.formats.hdf5_scales import dimensions_of, is_bare_dimension, is_bookkeeping, name_dimensions
 from superchunk.cli.signals import undisturbed
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _datasets(file: Any) -> list[str]:  # noqa: ANN401 - of h5py
     names: list[str] = []
 
     def visit(name: str, found: object) -> None:
-        if isinstance(found, h5py.Dataset):
+        if isinstance(found, h5py.Dataset) and not is_bare_dimension(found):
             names.append("/" + name)
 
     file.visititems(visit)
@@ -93,7 +94,10 @@ class Hdf5Source(Source):
             raw = fill_bytes(dataset.fillvalue, self.dtype)
             self._fill_is_known = raw is not None
             self.fill = raw if raw is not None and any(raw) else None
-        self.attributes = {name: _read_attribute(dataset, name) for name in dataset.attrs}
+        self.dimensions = dimensions_of(dataset)
+        names = [name for name in dataset.attrs if not is_bookkeeping(dataset, name)]
+        netcdf = "_NCProperties" in self._file.attrs
+        self.attributes = {name: _read_attribute(dataset, name, single=netcdf) for name in names}
 
     def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
         """Return the items of a box, of its shape."""
@@ -137,14 +141,33 @@ def _check_filters(where: str, dataset: Any) -> None:  # noqa: ANN401 - of h5py
             )
 
 
-def _read_attribute(dataset: Any, name: str) -> object:  # noqa: ANN401 - of h5py
-    """Return an attribute's value; of one that cannot be read the error, which no format can keep."""
+def _read_attribute(dataset: Any, name: str, *, single: bool) -> object:  # noqa: ANN401 - of h5py
+    """Return an attribute's value; of one that cannot be read the error, which no format can keep.
+
+    With `single` a list of one value is that value: NetCDF writes all numbers so.
+    """
     h5py = importlib.import_module("h5py")
     try:
         value = dataset.attrs[name]
     except FOREIGN as error:
         return error
-    return None if isinstance(value, h5py.Empty) else value
+    if isinstance(value, h5py.Empty):
+        return None
+    if single and isinstance(value, np.ndarray) and value.shape == (1,):
+        value = value[0]
+    return _decoded(value)
+
+
+def _decoded(value: Any) -> object:  # noqa: ANN401 - of h5py
+    """Return text of a fixed length, which h5py gives as bytes, as text; what is no UTF-8 stays what it is."""
+    try:
+        if isinstance(value, bytes):
+            return value.decode()
+        if isinstance(value, np.ndarray) and value.dtype.kind == "S":
+            return np.char.decode(value, "utf-8").tolist()
+    except UnicodeDecodeError:
+        pass
+    return bytes(value) if isinstance(value, bytes) else value
 
 
 @dataclass(slots=True, kw_only=True)
@@ -258,6 +281,7 @@ def _create(
             made = file.create_dataset(name, plan.shape, stored, **details)
         except TypeError as error:
             raise Failure(f"HDF5 has no type for the dtype {plan.dtype} ({error})") from error
+        name_dimensions(made, plan.dimensions)
         opened.pop_all()
     target = Hdf5Target(chunks=chunks or plan.shape or None, file=file, beneath=beneath, dataset=made, opaque=opaque)
     target.begins_filled = plan.fill is None or opaque is None

@@ -108,6 +108,7 @@ class NpyTarget(Target):
         return cls(
             chunks=None,
             begins_filled=plan.fill is None,
+            without_dimensions=".npy files cannot store them",
             stream=stream,
             start=len(header.raw),
             shape=plan.shape,
@@ -125,7 +126,8 @@ class NpyTarget(Target):
 
     def set_attribute(self, name: str, value: object) -> None:
         """Refuse: there is no place for them."""
-        raise ValueError(f".npy has no attributes, so not {name!r} of type {type(value).__name__}")
+        del name, value
+        raise ValueError(".npy files cannot store attributes")
 
     def close(self) -> None:
         """Close the file."""

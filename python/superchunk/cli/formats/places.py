@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from superchunk.cli.errors import HDF5_MAGIC, ZARR_FILES, Failure
+import superchunk
+from superchunk.cli.errors import Failure
+from superchunk.cli.files import output_path
 from superchunk.cli.formats import b2nd, frame, hdf5, npy, zarr
-from superchunk.cli.npy import NpyHeader
 
 if TYPE_CHECKING:
     from superchunk.cli.formats.base import Plan, Source, Target
@@ -60,20 +61,24 @@ class Place:
         there = Path(path)
         if not there.exists():
             raise Failure(f"{path}: No such file or directory")
-        if there.is_dir():
-            kind = "zarr" if any((there / part).is_file() for part in ZARR_FILES) else "b2nd"
-            return cls(name=name, kind=kind, path=path)
-        with there.open("rb") as file:
-            start = file.read(len(HDF5_MAGIC))
-        if dataset is not None or start == HDF5_MAGIC:
+        found = superchunk.identify(there).name
+        if dataset is not None or found == "hdf5":
             return cls(name=name, kind="hdf5", path=path, dataset=dataset)
-        if start.startswith(NpyHeader.MAGIC) or path.endswith(".npy"):
+        if found == "npy" or (path.endswith(".npy") and not there.is_dir()):
             return cls(name=name, kind="npy", path=path)
-        return cls(name=name, kind="b2nd", path=path)
+        return cls(name=name, kind="zarr" if found == "zarr" else "b2nd", path=path)
 
     @classmethod
     def of_target(cls, name: str) -> Place:
-        """Find out what is to be made."""
+        """Find out what is to be made.
+
+        Raises
+        ------
+        UsageError
+            It is empty, or a URL.
+
+        """
+        output_path(name)
         if (match := _HDF5_NAME.fullmatch(name)) is not None:
             dataset = None if not match[2] else "/" + match[2].strip("/")
             return cls(name=name, kind="hdf5", path=match[1], dataset=dataset)

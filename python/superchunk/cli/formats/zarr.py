@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk.cli.errors import Failure
-from superchunk.cli.formats.attributes import as_json
+from superchunk.cli.formats.attributes import DIMENSIONS, as_json, dimensions_in
 from superchunk.cli.formats.base import FOREIGN, Source, Target, blosc_shuffle, fill_bytes, require, sensible_chunks
 
 if TYPE_CHECKING:
@@ -56,6 +56,12 @@ class ZarrSource(Source):
         self._fill = fill_bytes(found.fill_value, dtype)
         self.fill = self._fill if self._fill is not None and any(self._fill) else None
         self.attributes = dict(found.attrs.asdict())
+        ndim = len(self.shape)
+        self.dimensions = dimensions_in(getattr(found.metadata, "dimension_names", None), ndim)
+        if self.dimensions is None:  # format 2 says them in an attribute, as xarray does
+            self.dimensions = dimensions_in(self.attributes.get(DIMENSIONS), ndim)
+            if self.dimensions is not None:
+                del self.attributes[DIMENSIONS]
 
     def read(self, box: Box) -> np.ndarray[Any, np.dtype[Any]]:
         """Return the items of a box, of its shape."""
@@ -132,12 +138,22 @@ def create(place: Path, plan: Plan) -> ZarrTarget:
             compressors=_compressor(plan, version),
             fill_value=zarr.core.array.DEFAULT_FILL_VALUE if fill is None else fill,
             zarr_format=version,
+            dimension_names=_names(plan) if version == 3 else None,  # noqa: PLR2004
         )
     if np.dtype(array.dtype) != plan.dtype:
         raise Failure(f"Zarr format {version} makes {array.dtype} of the dtype {plan.dtype}")
     target = ZarrTarget(chunks=chunks, begins_filled=True, array=array, attributes={})
     target.settled = {"chunks": list(chunks), "zarr_format": version}
+    if version == 2 and plan.dimensions is not None:  # noqa: PLR2004
+        if all(plan.dimensions):
+            target.attributes[DIMENSIONS] = list(plan.dimensions)
+        else:
+            target.without_dimensions = "Zarr format 2 has names for all dimensions or for none"
     return target
+
+
+def _names(plan: Plan) -> list[str | None] | None:
+    return None if plan.dimensions is None else [name or None for name in plan.dimensions]
 
 
 def _version(plan: Plan) -> int:

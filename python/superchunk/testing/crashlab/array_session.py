@@ -86,6 +86,7 @@ class ArraySession(Session):
     def array(self, rng: Random) -> NDArray:
         """Return one of the handles."""
         chosen: NDArray = rng.choice(self.handles)
+        self._chosen = chosen
         return chosen
 
     def schunk(self, rng: Random) -> SChunk:

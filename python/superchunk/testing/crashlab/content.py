@@ -11,6 +11,7 @@ from superchunk._handle import Handle
 from superchunk.arrays.ndarray import NDArray
 from superchunk.schunk import SChunk
 from superchunk.storage.frames import FrameStore
+from superchunk.storage.options import OpenOptions
 
 if TYPE_CHECKING:
     from superchunk.storage.base import FrameSettings
@@ -93,7 +94,7 @@ def observe(path: str, *, recover: bool = False) -> Content | ArrayContent | Non
     elif _FRONT_DOOR_RECOVERS:
         schunk = superchunk.open(path, dparams=_ONE_THREAD, recover=True)
     else:
-        handle = Handle(FrameStore.open(path, recover=True), mode="r", urlpath=path, contiguous=True)
+        handle = Handle(FrameStore.open(path, recover=True), OpenOptions(mode="r"), urlpath=path, contiguous=True)
         schunk = SChunk._of_handle(handle, None, _ONE_THREAD)  # noqa: SLF001 - what `open` does
     with schunk:
         return content_of(schunk)

@@ -3,7 +3,7 @@
 ::
 
     Create  Write  Truncate  Sync                one file: its bytes
-    Rename  Link  Unlink  Mkdir  Rmdir           names, each in a directory
+    Rename  Exchange  Link  Unlink  Mkdir  Rmdir     names, each in a directory
     SyncFolder
 
 A file, and a directory, is known by a number; names are entries of directories. `Tree`
@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 __all__ = [
     "ROOT",
     "Create",
+    "Exchange",
     "Image",
     "Link",
     "Mkdir",
@@ -109,6 +110,16 @@ class Rename:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """What was `name` in `folder` is `new_name` in `new_folder`, and the other way round."""
+
+    folder: int
+    name: str
+    new_folder: int
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unlink:
     """No file is called `name` in `folder` any more."""
 
@@ -124,7 +135,7 @@ class Rmdir:
     name: str
 
 
-NameOp: TypeAlias = Create | Mkdir | Link | Rename | Unlink | Rmdir
+NameOp: TypeAlias = Create | Mkdir | Link | Rename | Exchange | Unlink | Rmdir
 Op: TypeAlias = Write | Truncate | Sync | SyncFolder | NameOp
 
 
@@ -168,6 +179,11 @@ class Tree:
                 moved = names.get(op.name)
                 if moved is not None and target.get(op.new_name) != moved:  # two names of one file both stay
                     target[op.new_name] = names.pop(op.name)
+            case Exchange():
+                target = self.folders.setdefault(op.new_folder, {})
+                one, other = names.get(op.name), target.get(op.new_name)
+                if one is not None and other is not None:
+                    names[op.name], target[op.new_name] = other, one
             case Unlink() | Rmdir():
                 names.pop(op.name, None)
 

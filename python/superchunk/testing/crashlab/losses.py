@@ -25,6 +25,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from superchunk.testing.crashlab.disk import (
+    Exchange,
     Image,
     Rename,
     Sync,
@@ -294,4 +295,4 @@ class PowerLoss:
 
 def _folders(op: NameOp) -> set[int]:
     """Return the directories whose names `op` changes."""
-    return {op.folder, op.new_folder} if isinstance(op, Rename) else {op.folder}
+    return {op.folder, op.new_folder} if isinstance(op, (Rename, Exchange)) else {op.folder}

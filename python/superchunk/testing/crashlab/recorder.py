@@ -17,6 +17,7 @@ from superchunk.storage import file
 from superchunk.storage.file import System
 from superchunk.testing.crashlab.disk import (
     Create,
+    Exchange,
     Link,
     Mkdir,
     Rename,
@@ -121,6 +122,16 @@ class Recorder(System):
         """Rename."""
         super().rename(old, new)
         self._note(Rename(*self._find(old), *self._find(new)))
+
+    def rename_new(self, old: str, new: str) -> None:
+        """Rename, to a name that nothing has."""
+        super().rename_new(old, new)
+        self._note(Rename(*self._find(old), *self._find(new)))
+
+    def exchange(self, one: str, other: str) -> None:
+        """Let two names change places."""
+        super().exchange(one, other)
+        self._note(Exchange(*self._find(one), *self._find(other)))
 
     def link(self, old: str, new: str) -> None:
         """Give a second name."""

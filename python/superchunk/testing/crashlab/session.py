@@ -95,6 +95,10 @@ class Session:
         self._stack = ExitStack()
         self.handles: list[Any] = []
         """Open ones, of what is at work."""
+        self._past: list[tuple[Any, ...]] = []
+        """What was in the frame after each step."""
+        self._chosen: Any = None
+        """The handle through which a step was done last."""
         self.chunks: list[bytes] = []
         self.vlmeta: dict[str, bytes] = {}
         self.meta = b""
@@ -138,11 +142,18 @@ class Session:
 
     def _mark(self, what: str, start: int, promise: Promise) -> None:
         end = len(self.recording.ops)
-        found = content_of(self.handles[0])
-        seen, expected = self.seen(found), self.state()
-        if seen != expected:
-            msg = f"after {what} the open frame holds something else: {'; '.join(differences(seen, expected))}"
+        contents = [content_of(one) for one in self.handles]
+        seen, expected = [self.seen(content) for content in contents], self.state()
+        if expected not in seen:
+            msg = f"after {what} the open frame holds something else: {'; '.join(differences(seen[0], expected))}"
             raise AssertionError(msg)
+        best = [n for n, state in enumerate(seen) if state == expected]
+        found = contents[next((n for n in best if self.handles[n] is self._chosen), best[0])]
+        self._past.append(expected)
+        for state in seen:  # handles that changed nothing see what waits when it is committed
+            if state not in self._past:
+                msg = f"after {what} a handle sees what never was: {'; '.join(differences(state, expected))}"
+                raise AssertionError(msg)
         if len(self.recording.ops) != end:
             msg = f"after {what}, reading changed the disk: {self.recording.ops[end:]!r}"
             raise AssertionError(msg)
@@ -174,6 +185,7 @@ class Session:
     def schunk(self, rng: Random) -> SChunk:
         """Return one of the handles."""
         chosen: SChunk = rng.choice(self.handles)
+        self._chosen = chosen
         return chosen
 
     def make(self) -> None:

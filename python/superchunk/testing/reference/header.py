@@ -67,6 +67,8 @@ VERSION_BLOSC1: Final = 2
 VERSION_ALPHA: Final = 3
 VERSION_STABLE: Final = 5
 VERSION_VLBLOCKS: Final = 6
+NEWEST_THINKABLE: Final = 15
+"""The highest first byte that is taken for the version of a newer chunk."""
 
 FLAG_SHUFFLE: Final = 0x01
 FLAG_MEMCPYED: Final = 0x02
@@ -214,23 +216,25 @@ class Header:
             blosc2_flags=blosc2_flags,
             vlblocks=bool(flags2 & FLAG2_VLBLOCKS),
         )
-        header._check_version()
+        header._check_version(len(chunk))
         header._check_flags(flags2)
         header._check_sizes(len(chunk))
         if 0 < nbytes < blocksize and not header.vlblocks:
             return replace(header, blocksize=nbytes)
         return header
 
-    def _check_version(self) -> None:
+    def _check_version(self, available: int) -> None:
         """Refuse versions that nobody has described, and what Blosc1 never had."""
         if not 1 <= self.version <= VERSION_VLBLOCKS:
-            error = NewerFormatError if self.version else FormatError
-            raise error(
-                "chunk version",
-                at=_offset("version"),
-                expected=f"1 to {VERSION_VLBLOCKS}",
-                found=self.version,
-            )
+            at, expected, found = _offset("version"), f"1 to {VERSION_VLBLOCKS}", self.version
+            if not self.version:
+                raise FormatError("chunk version", at=at, expected=expected, found=found)
+            # Something else than a chunk begins with any byte; a newer chunk has its sizes where they are today.
+            sizes = self.nbytes >= 0 and self.blocksize > 0 and SHORT_HEADER <= self.cbytes <= available
+            if self.version > NEWEST_THINKABLE or not sizes:
+                expected += ", as all chunks begin"
+                raise FormatError("chunk version, its first byte,", at=at, expected=expected, found=found)
+            raise NewerFormatError("chunk version", at=at, expected=expected, found=found)
         blosc1 = self.header_len == SHORT_HEADER and self.version <= VERSION_BLOSC1
         if blosc1 and self.flags & FLAG_DELTA:
             raise FormatError(
