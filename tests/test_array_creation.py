@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import superchunk
 from superchunk import SpecialValue
+from superchunk.exceptions import ArgumentError
 from superchunk.storage.changes import MutableChunkTable
 from superchunk.storage.contiguous import ContiguousState
 
@@ -442,8 +443,10 @@ def test_chunks_of_one_value_are_stored_as_that_value() -> None:
     items[30:70] = 7
     for given_ in (items, items[::-1].copy()[::-1], np.stack([items, items], axis=1)[:, 0]):
         a = superchunk.asarray(given_, chunks=(20,), blocks=(5,))
-        kinds = [info.special is SpecialValue.VALUE for info in a.iterchunks_info()]
-        assert kinds == [False, False, True, False, False]
+        values = [info.repeated_value for info in a.iterchunks_info()]
+        assert values == [None, None, 7, None, None]
+        assert {info.special for info in a.iterchunks_info()} == {SpecialValue.NOT_SPECIAL}, "all are data"
+        assert len(a.get_chunk(2)) == 32 + 8
         assert a[:].tolist() == items.tolist()
 
 
@@ -733,3 +736,27 @@ def test_from_pieces_with_places(tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         superchunk.from_pieces([((10, 0), 5)], (10, 7), dtype="i4", urlpath=tmp_path / "b")
     assert not (tmp_path / "b").exists()
+
+
+def test_pieces_that_could_be_places_or_items_are_refused(tmp_path: Path) -> None:
+    for pieces in (
+        [(1, 2), (3, 4)],
+        [(np.int64(1), 2)],
+        [((0, 1), (2, 3))],
+        [((0, 1), np.array([2, 3]))],
+    ):
+        with pytest.raises(ArgumentError, match="place"):
+            superchunk.from_pieces(pieces, 5, dtype="i4", urlpath=tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_first_piece_tells_whether_there_are_places() -> None:
+    make = superchunk.from_pieces
+    assert make([[1, 2], [3, 4], [5]], 5)[:].tolist() == [1, 2, 3, 4, 5]
+    assert make([(1, 2, 3), (4, 5)], 5, "i4")[:].tolist() == [1, 2, 3, 4, 5]
+    assert make([(1.5, 2.5), (3.5,)], 3)[:].tolist() == [1.5, 2.5, 3.5]
+    assert make([(slice(1, 2), 2), (3, 4)], 5, "i4")[:].tolist() == [0, 2, 0, 4, 0]
+    assert make([(0, [1, 2]), (2, 7)], (3, 2), "i4")[:].tolist() == [[1, 2], [0, 0], [7, 7]]
+    assert make([((0, 1), 5)], (2, 2), "i4")[:].tolist() == [[0, 5], [0, 0]]
+    assert make([(..., 5)], (2, 2), "i4")[:].tolist() == [[5, 5], [5, 5]]
+    assert make([(1, superchunk.arange(2))], (2, 2), "i4")[:].tolist() == [[0, 0], [0, 1]]

@@ -80,8 +80,30 @@ def test_staged_chunks_are_held_to_it_as_well(tmp_path: Path) -> None:
     array, plain = array_of_four(urlpath=tmp_path / "a.b2nd", contiguous=False)
     schunk, path = array.schunk, str(tmp_path / "a.b2nd")
     one, two = schunk.reserve_chunk_ids(2)
-    with pytest.raises(ValueError, match="resize the array"):
+    with pytest.raises(ValueError, match="the array's resize"):
         schunk.append_staged([stage_chunk(path, one, WHOLE)])
     with pytest.raises(ValueError, match="expected 64 bytes"):
         schunk.replace_staged(0, stage_chunk(path, two, WHOLE[:2]))
     assert (array[...] == plain).all()
+
+
+def test_chunks_that_a_slice_of_a_field_touches() -> None:
+    items = np.zeros((25, 7), [("x", "i4"), ("v", "f4", (2, 3))])
+    a = superchunk.asarray(items, chunks=(10, 4), blocks=(5, 4))
+    keys: tuple[Any, ...] = (slice(None), 3, (slice(12, 21), 5), (..., 6), (slice(3, 3), 0))
+    for key in keys:
+        want = superchunk.get_slice_nchunks(a, key).tolist()
+        assert superchunk.get_slice_nchunks(a["x"], key).tolist() == want
+    pairs: tuple[tuple[Any, Any], ...] = (
+        (slice(None), slice(None)),
+        ((slice(12, 21), 5), (slice(12, 21), 5)),
+        ((slice(12, 21), 5, 1, 2), (slice(12, 21), 5)),
+        ((..., slice(1, 2)), ...),
+        ((slice(0, 3), slice(0, 3), slice(0, 1)), (slice(0, 3), slice(0, 3))),
+    )
+    for key, outer in pairs:
+        want = superchunk.get_slice_nchunks(a, outer).tolist()
+        assert superchunk.get_slice_nchunks(a["v"], key).tolist() == want
+    assert not superchunk.get_slice_nchunks(a["v"], (slice(0, 3), 0, slice(1, 1))).size
+    with pytest.raises(IndexError):
+        superchunk.get_slice_nchunks(a["v"], (0, 0, 2))

@@ -253,6 +253,39 @@ def test_the_name_of_the_target_tells_its_kind(tmp_path: Path) -> None:
     assert "can only be a directory" in fail(2, "convert", source, f"{tmp_path}/e/", "--contiguous")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".zip", ".dir", ".npz", ".B2"])
+def test_an_unknown_suffix_is_refused_and_the_known_ones_are_named(tmp_path: Path, suffix: str) -> None:
+    source = full(tmp_path / "a", contiguous=True)
+    said = fail(2, "convert", source, tmp_path / f"x{suffix}")
+    assert f"the suffix {suffix} is not known; expected .npy, .b2nd, .b2frame, .zarr, .h5" in said
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]
+    for number, asked in enumerate((["--sparse"], ["--contiguous"])):  # as it advises
+        succeed("convert", source, tmp_path / f"{number}{suffix}", *asked)
+        assert (tmp_path / f"{number}{suffix}").is_dir() == (asked == ["--sparse"])
+    succeed("convert", source, f"{tmp_path}/y{suffix}/")
+    assert (tmp_path / f"y{suffix}").is_dir()
+
+
+@pytest.mark.parametrize("target", ["", "file://x", "http://host/x.b2nd"])
+def test_what_is_no_path_is_no_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = full(tmp_path / "a.b2nd", contiguous=True)
+    assert "expected a path" in fail(2, "convert", source, target)
+    assert "expected a path" in fail(2, "compress", source, "--raw", "-o", target)
+    assert "expected a path" in fail(2, "decompress", source, "-o", target)
+    assert [each.name for each in tmp_path.iterdir()] == ["a.b2nd"]
+
+
+def test_links_that_lead_nowhere_are_one_line(tmp_path: Path) -> None:
+    source = full(tmp_path / "a", contiguous=True)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("gone")
+    for name in ("loop", "dangling"):
+        fail(1, "convert", source, tmp_path / name, "--force")
+        assert (tmp_path / name).is_symlink()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "dangling", "loop"]
+
+
 @both_kinds
 def test_nothing_is_replaced_without_force_and_only_frames_with_it(tmp_path: Path, *, contiguous: bool) -> None:
     source = full(tmp_path / "source", contiguous=contiguous)
@@ -264,9 +297,9 @@ def test_nothing_is_replaced_without_force_and_only_frames_with_it(tmp_path: Pat
     assert everything(target) == before
     succeed("convert", source, target, "--force")
     assert everything(target) == everything(source) != before
-    (tmp_path / "note.txt").write_text("mine")
-    assert "not a frame" in fail(1, "convert", source, tmp_path / "note.txt", "--force")
-    assert (tmp_path / "note.txt").read_text() == "mine"
+    (tmp_path / "note").write_text("mine")
+    assert "not a frame" in fail(1, "convert", source, tmp_path / "note", "--force")
+    assert (tmp_path / "note").read_text() == "mine"
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "mine").write_text("mine")
     assert "not the directory of a sparse frame" in fail(1, "convert", source, tmp_path / "folder", "--force")

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from peak_memory import PEAK
 
 import superchunk
+from superchunk.cli import convert_arrays
 from superchunk.cli.formats.base import Plan, sensible_chunks
 from superchunk.cli.formats.boxes import aligned_boxes, box_shape, runs, sequential_boxes
 
@@ -189,13 +190,155 @@ def test_what_does_not_fit_is_named_and_the_rest_is_there(tmp_path: Path) -> Non
     result = run("convert", tmp_path / "s.h5", tmp_path / "x.zarr")
     assert result.code == 0
     for name in ("at", "z", "raw"):
-        assert f"attribute '{name}' is left out" in result.stderr
+        assert f"x.zarr: dropped attribute '{name}' (" in result.stderr
     assert zarr.open_array(str(tmp_path / "x.zarr"), mode="r").attrs.asdict() == {"unit": "m", "none": None}
     result = run("convert", tmp_path / "s.h5", tmp_path / "x.b2frame")
     assert "'at'" in result.stderr
     with superchunk.open(str(tmp_path / "x.b2frame")) as schunk:
         assert (schunk.vlmeta["z"], schunk.vlmeta["raw"]) == (1 + 2j, b"\0\1")
-    assert "has no attributes" in run("convert", tmp_path / "s.h5", tmp_path / "x.npy").stderr
+    told = run("convert", tmp_path / "s.h5", tmp_path / "x.npy").stderr
+    assert f"superchunk: {tmp_path}/x.npy: dropped attribute 'unit' (str): .npy files cannot store attributes\n" in told
+
+
+# Text of NetCDF, names of dimensions.
+
+
+DIMENSIONS = ["time", "y", "x"]
+SHAPE = (2, 3, 4)
+
+
+def netcdf(path: Path) -> Path:
+    """Make a NetCDF-4 file as its library does: text of fixed length, dimensions with and without values."""
+    with h5py.File(path, "w") as file:
+        file.attrs["_NCProperties"] = "version=2"
+        made = file.create_dataset("t", data=np.arange(24.0).reshape(SHAPE))
+        made.attrs.create("units", np.bytes_(b"K"))
+        made.attrs.create("long_name", np.bytes_("Höhe".encode()), dtype=h5py.string_dtype("utf-8", 5))
+        made.attrs.create("institution", np.array(["DWD"], object), dtype=h5py.string_dtype())
+        made.attrs.create("levels", np.array([b"low", b"high"]))
+        made.attrs.create("scale_factor", np.array([0.5]))
+        made.attrs.create("valid_range", np.array([0, 9]))
+        made.attrs.create("odd", np.bytes_(b"\xff\xfe"))
+        time = file.create_dataset("time", data=np.array([1, 2]))
+        time.make_scale("time")
+        time.attrs.create("_Netcdf4Dimid", 0)
+        made.dims[0].attach_scale(time)
+        for axis, name in ((1, "y"), (2, "x")):
+            scale = file.create_dataset(name, (SHAPE[axis],), ">f4")
+            scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{SHAPE[axis]:10d}")
+            made.dims[axis].attach_scale(scale)
+    return path
+
+
+TEXTS = {
+    "units": "K",
+    "long_name": "Höhe",
+    "institution": "DWD",
+    "levels": ["low", "high"],
+    "scale_factor": 0.5,
+    "valid_range": [0, 9],
+}
+
+
+def dimensions_at(place: Path, kind: str) -> list[str]:
+    """Return the names of dimensions as the other library, or any reader of vlmetalayers, finds them."""
+    if kind in {"b2nd", "b2frame"}:
+        with superchunk.open(str(place)) as opened:
+            return list(getattr(opened, "schunk", opened).vlmeta["_ARRAY_DIMENSIONS"])
+    if kind == "hdf5":
+        file, _, name = str(place).partition(":")
+        with h5py.File(file, "r") as opened:
+            found = opened[name or "data"]
+            return [dim[0].name.rpartition("/")[2] if len(dim) else dim.label for dim in found.dims]
+    array = zarr.open_array(str(place), mode="r")
+    if kind == "zarr 2":
+        return list(array.attrs["_ARRAY_DIMENSIONS"])
+    return list(array.metadata.dimension_names or ())
+
+
+def test_text_of_netcdf_is_text_and_reaches_zarr(tmp_path: Path) -> None:
+    source = netcdf(tmp_path / "a.nc")
+    succeed("convert", f"{source}:/t", tmp_path / "a.b2nd")
+    with superchunk.open(tmp_path / "a.b2nd") as array:
+        found = dict(array.vlmeta[:])
+    assert found.pop("_ARRAY_DIMENSIONS") == DIMENSIONS
+    assert found.pop("odd") == b"\xff\xfe"
+    assert found.pop("valid_range").tolist() == [0, 9]
+    assert found == {name: value for name, value in TEXTS.items() if name != "valid_range"}
+    assert all(type(found[name]) is str for name in ("units", "long_name", "institution"))
+    for start in (f"{source}:/t", tmp_path / "a.b2nd"):
+        result = run("convert", start, tmp_path / "a.zarr", "--force")
+        assert (result.code, result.stderr.count("\n")) == (0, 1)
+        assert "dropped attribute 'odd' (bytes): JSON has no value for bytes" in result.stderr
+        assert zarr.open_array(str(tmp_path / "a.zarr"), mode="r").attrs.asdict() == TEXTS
+
+
+@pytest.mark.parametrize("kind", ["b2nd", "b2frame", "hdf5", "zarr 2", "zarr 3"])
+def test_names_of_dimensions_go_everywhere_and_come_back(tmp_path: Path, kind: str) -> None:
+    source = netcdf(tmp_path / "a.nc")
+    there = tmp_path / NAMES[kind.partition(" ")[0]]
+    version = ["--zarr-format", kind[-1]] if "zarr" in kind else []
+    facts = json.loads(run("convert", f"{source}:/t", there, *version, "--json", "--verify").text)
+    assert facts["dimensions"] == DIMENSIONS
+    assert dimensions_at(there, kind) == DIMENSIONS
+    for back in ("b2nd", "zarr 2", "zarr 3", "hdf5"):
+        place = tmp_path / f"back-{NAMES[back.partition(' ')[0]]}"
+        version = ["--zarr-format", back[-1]] if "zarr" in back else []
+        assert run("convert", there, place, "--force", *version).code == 0
+        assert dimensions_at(place, back) == DIMENSIONS
+
+
+def test_npy_and_old_zarr_say_which_names_they_drop(tmp_path: Path) -> None:
+    source = netcdf(tmp_path / "a.nc")
+    succeed("convert", f"{source}:/time", tmp_path / "time.b2nd")
+    assert dimensions_at(tmp_path / "time.b2nd", "b2nd") == ["time"]
+    result = run("convert", tmp_path / "time.b2nd", tmp_path / "time.npy", "--json")
+    told = "dropped dimension names ['time']: .npy files cannot store them"
+    assert result.stderr == ""
+    facts = json.loads(result.text)
+    assert (facts["dimensions"], facts["left_out"]) == (None, {"_ARRAY_DIMENSIONS": told})
+    result = run("convert", tmp_path / "time.b2nd", tmp_path / "time.npy", "--force")
+    assert result.stderr == f"superchunk: {tmp_path}/time.npy: {told}\n"
+    zarr.create_array(str(tmp_path / "s.zarr"), shape=(2, 3), dtype="i4", dimension_names=["a", None])
+    succeed("convert", tmp_path / "s.zarr", tmp_path / "s.b2nd")
+    assert dimensions_at(tmp_path / "s.b2nd", "b2nd") == ["a", ""]
+    succeed("convert", tmp_path / "s.b2nd", tmp_path / "three.zarr")
+    assert dimensions_at(tmp_path / "three.zarr", "zarr 3") == ["a", None]
+    result = run("convert", tmp_path / "s.b2nd", tmp_path / "two.zarr", "--zarr-format", "2")
+    assert "dropped dimension names ['a', '']: Zarr format 2 has names for all dimensions or for none" in result.stderr
+
+
+def test_a_value_of_that_name_that_names_no_dimensions_is_an_attribute(tmp_path: Path) -> None:
+    array = superchunk.asarray(np.zeros((2, 3)), urlpath=str(tmp_path / "a.b2nd"))
+    array.vlmeta["_ARRAY_DIMENSIONS"] = ["only one"]
+    array.schunk.close()
+    succeed("convert", tmp_path / "a.b2nd", tmp_path / "a.zarr")
+    made = zarr.open_array(str(tmp_path / "a.zarr"), mode="r")
+    assert made.attrs.asdict() == {"_ARRAY_DIMENSIONS": ["only one"]}
+    assert made.metadata.dimension_names is None
+
+
+def test_a_name_that_something_else_has_in_an_hdf5_file_becomes_a_label(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["time"] = np.zeros(9)
+        file.create_group("y")
+    source = netcdf(tmp_path / "a.nc")
+    assert run("convert", f"{source}:/t", f"{tmp_path}/a.h5:/x").code == 0
+    assert dimensions_at(Path(f"{tmp_path}/a.h5:/x"), "hdf5") == DIMENSIONS
+    with h5py.File(tmp_path / "a.h5", "r") as file:
+        assert sorted(file) == ["time", "x", "y"]
+        assert file["time"][...].tolist() == [0] * 9
+
+
+def test_xarray_finds_the_names_in_hdf5_and_zarr(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray", reason="xarray is not installed")
+    pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
+    source = netcdf(tmp_path / "a.nc")
+    assert run("convert", f"{source}:/t", f"{tmp_path}/b.h5:/t").code == 0
+    with xarray.open_dataset(tmp_path / "b.h5", engine="h5netcdf") as found:
+        assert found["t"].dims == tuple(DIMENSIONS)
+        assert list(found.coords) == []
+        assert found["t"].attrs["units"] == "K"
 
 
 @pytest.mark.parametrize("kind", ["b2nd", "b2frame", "hdf5"])
@@ -312,6 +455,52 @@ def test_names_that_say_nothing_and_options_that_make_no_sense(tmp_path: Path) -
     assert "bytedelta" in fail(1, "convert", tmp_path / "s.npy", tmp_path / "x.zarr", "--filters", "shuffle,bytedelta")
     assert "No such file" in fail(1, "convert", tmp_path / "none.npy", tmp_path / "x.zarr")
     assert sorted(os.listdir(tmp_path)) == ["s.npy"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_force_replaces_a_zarr_array_and_nothing_that_holds_more(tmp_path: Path, version: str) -> None:
+    values = array_of("<i4", (30, 30))
+    np.save(tmp_path / "s.npy", values)
+    line = ["convert", f"{tmp_path}/s.npy", f"{tmp_path}/x.zarr", "--zarr-format", version, "--chunks", "10,10"]
+    succeed(*line)
+    succeed(*line, "--force")
+    (tmp_path / "x.zarr" / "notes.txt").write_text("mine")
+    assert "holds 'notes.txt', which is no part of a Zarr array" in fail(1, *line, "--force")
+    assert (tmp_path / "x.zarr" / "notes.txt").read_text() == "mine"
+    group = zarr.open_group(tmp_path / "group.zarr", mode="w", zarr_format=int(version))
+    group.create_array("member", shape=(3,), dtype="i4")[:] = 7
+    assert "is no Zarr array" in fail(1, "convert", tmp_path / "s.npy", tmp_path / "group.zarr", "--force")
+    assert zarr.open(tmp_path / "group.zarr", mode="r")["member"][0] == 7
+    assert sorted(os.listdir(tmp_path)) == ["group.zarr", "s.npy", "x.zarr"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("name", ["x.zarr", "x.b2nd"])
+def test_what_appears_during_a_conversion_keeps_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    np.save(tmp_path / "s.npy", array_of("<i4", (30, 30)))
+    real = convert_arrays._write
+
+    def interrupted(*arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        facts = real(*arguments)
+        if (tmp_path / name).exists():
+            (tmp_path / name).rename(tmp_path / "moved")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes.txt").write_text("mine")
+        return facts
+
+    for there in (False, True):
+        with monkeypatch.context() as patch:
+            patch.setattr(convert_arrays, "_write", interrupted)
+            fail(
+                1, "convert", tmp_path / "s.npy", tmp_path / name, "--sparse" if "b2" in name else "--force", "--force"
+            )
+        assert (tmp_path / name / "notes.txt").read_text() == "mine"
+        assert sorted(os.listdir(tmp_path)) == ["moved"] * there + ["s.npy", name]  # noqa: PTH208
+        (tmp_path / name / "notes.txt").unlink()
+        (tmp_path / name).rmdir()
+        if not there:
+            succeed("convert", tmp_path / "s.npy", tmp_path / name, *(["--sparse"] if "b2" in name else []))
 
 
 @pytest.mark.parametrize("cut", [4, 60, 200, 500])

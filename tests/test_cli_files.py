@@ -142,6 +142,42 @@ def test_force_replaces_only_regular_files(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+@pytest.mark.parametrize("before", [False, True], ids=["nothing", "a file"])
+def test_force_does_not_replace_what_appeared_meanwhile(tmp_path: Path, *, before: bool) -> None:
+    target = tmp_path / "out"
+    if before:
+        target.write_text("old")
+
+    def write() -> None:
+        with writing_aside(target, force=True) as aside:
+            aside.write_text("new")
+            target.unlink(missing_ok=True)
+            os.mkfifo(target)
+
+    with pytest.raises(Failure, match="meantime"):
+        write()
+    assert target.is_fifo()
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_name_of_255_bytes_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(bytes(1000))
+    target = tmp_path / ("é" * 120 + "x" * 15)
+    succeed("compress", tmp_path / "raw", "-o", target)
+    with superchunk.open(target) as schunk:
+        assert schunk[:] == bytes(1000)
+
+
+def test_nothing_is_written_into_the_directory_of_a_sparse_frame(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(bytes(1000))
+    superchunk.SChunk(data=b"x" * 99, urlpath=tmp_path / "sparse", contiguous=False).close()
+    before = names(tmp_path / "sparse")
+    for target in ("new", "chunks.b2frame"):
+        said = fail(1, "compress", tmp_path / "raw", "-o", tmp_path / "sparse" / target, "--force")
+        assert "is the directory of a sparse frame" in said
+    assert names(tmp_path / "sparse") == before
+
+
 def test_force_never_replaces_the_input(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(bytes(1000))
     (tmp_path / "link").symlink_to(tmp_path / "raw")

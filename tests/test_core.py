@@ -84,12 +84,14 @@ def test_compress_refuses_numbers_out_of_range_by_name(keywords: dict[str, int],
         superchunk.compress(b"12345678", **keywords)  # type: ignore[arg-type]
 
 
-def test_compress_takes_members_only_for_filter_and_codec() -> None:
-    for wrong in (1, "shuffle"):
-        with pytest.raises(TypeError, match="filter"):
-            superchunk.compress(b"12345678", filter=wrong)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="codec"):
-            superchunk.compress(b"12345678", codec=wrong)  # type: ignore[arg-type]
+def test_compress_takes_members_and_their_names_for_filter_and_codec_and_no_numbers() -> None:
+    with pytest.raises(TypeError, match="filter"):
+        superchunk.compress(b"12345678", filter=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="codec"):
+        superchunk.compress(b"12345678", codec=1)  # type: ignore[arg-type]
+    assert superchunk.compress(b"12345678", filter="shuffle", codec="LZ4") == superchunk.compress(
+        b"12345678", filter=superchunk.Filter.SHUFFLE, codec=superchunk.Codec.LZ4
+    )
 
 
 def test_compress_asks_for_the_length_before_the_buffer() -> None:

@@ -52,6 +52,14 @@ class Watched(storage_file.System):
         super().rename(old, new)
         self.done.append("rename")
 
+    def rename_new(self, old: str, new: str) -> None:
+        super().rename_new(old, new)
+        self.done.append("rename")
+
+    def exchange(self, one: str, other: str) -> None:
+        super().exchange(one, other)
+        self.done.append("rename")
+
     def sync_folder(self, path: str) -> None:
         super().sync_folder(path)
         self.done.append("folder")
@@ -359,9 +367,11 @@ def test_compaction_gives_dead_bytes_back(path: str) -> None:
         assert s[:] == reader[:] == pinned[:] == expected
         assert os.path.getsize(path) < 9000  # noqa: PTH202
         s.append_data(NOISE[:4000])
+        assert s[:] == expected + NOISE[:4000]
+        assert reader[:] == pinned[:] == expected
+        s.flush()
         assert reader[:] == s[:]
         assert pinned[:] == expected
-        s.flush()  # a snapshot is of what is committed
         assert pinned.refresh()
         assert pinned[:] == s[:]
         assert not pinned.refresh()

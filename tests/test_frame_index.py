@@ -124,3 +124,19 @@ def test_a_copy_goes_its_own_way() -> None:
     held = index.copy()
     index.insert(3, [4])
     assert (len(held), len(index)) == (3, 4)
+
+
+def test_a_reader_that_is_overtaken_by_a_change_takes_nothing_of_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    chunk = Index(range(5)).to_chunk()
+    index = Index.from_chunk(chunk, _engine.describe(chunk), nchunks=5, at=0)
+    decode = Index._decode
+
+    def overtaken(self: Index, source: object, start: int, stop: int) -> object:
+        monkeypatch.undo()
+        entries = decode(self, source, start, stop)  # type: ignore[arg-type]
+        index.insert(5, [5])  # as another thread does while this one reads
+        return entries
+
+    monkeypatch.setattr(Index, "_decode", overtaken)
+    assert index.slice(0, 5).tolist() == list(range(5))
+    assert index.slice(0, len(index)).tolist() == list(range(6))

@@ -367,11 +367,12 @@ def test_only_frames_are_ever_removed(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("this is mine as well")
     sparse = tmp_path / "sparse"
-    sparse.mkdir()
-    (sparse / "chunks.b2frame").write_bytes(SChunk().to_cframe())
-    (sparse / "00000000.chunk").write_bytes(b"x")
+    SChunk(data=ITEMS, urlpath=sparse, contiguous=False).close()
     (sparse / "notes.txt").write_text("mine too")
-    for target in (folder, text, sparse, folder / "inner"):
+    alike = tmp_path / "alike"
+    alike.mkdir()
+    (alike / "chunks.b2frame").write_bytes(SChunk().to_cframe())  # a frame, and no index file
+    for target in (folder, text, sparse, folder / "inner", alike):
         with pytest.raises(ValueError, match="not"):
             superchunk.remove_urlpath(target)
         with pytest.raises(ValueError, match="not"):
@@ -407,7 +408,7 @@ def test_an_empty_file_may_be_replaced_by_a_new_frame(path: Path) -> None:
         {"cparams": {"clevel": 10}},
         {"cparams": {"clevle": 9}},
         {"cparams": {"codec": 33}},
-        {"cparams": {"use_dict": True, "codec": 0}},
+        {"cparams": {"filters": [1, 3]}},
         {"chunksize": 2**31},
         {"meta": {"n" * 32: 1}},
         {"meta": {"m": object()}},
@@ -418,7 +419,7 @@ def test_an_empty_file_may_be_replaced_by_a_new_frame(path: Path) -> None:
         "clevel out of range",
         "no such field",
         "no such codec",
-        "no dictionary",
+        "delta behind a shuffle",
         "chunksize",
         "meta name",
         "meta value",

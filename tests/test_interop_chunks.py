@@ -6,6 +6,7 @@ cannot read itself.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ from drawn import (
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import superchunk
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
 from superchunk.testing import reference
@@ -292,3 +294,18 @@ def test_peer_and_we_agree_on_which_damaged_chunks_still_decode(seed: int, posit
     except (RuntimeError, ValueError):
         return
     assert theirs == ours
+
+
+def test_a_match_of_lz4_at_distance_zero_is_zeros_for_every_reader() -> None:
+    # One literal, 219 bytes from 0 bytes back, 5 literals: the format forbids it, liblz4 does not see it.
+    stream = bytes([0x1F, 65, 0, 0, 200, 0x50, 1, 2, 3, 4, 5])
+    plain = b"A" + bytes(219) + bytes([1, 2, 3, 4, 5])
+    header = struct.pack("<BBBBiii", 5, 1, 0x35, 1, len(plain), len(plain), 36 + 4 + len(stream))
+    chunk = header + bytes(6) + b"\x01" + bytes(9) + struct.pack("<ii", 36, len(stream)) + stream
+    assert superchunk.decompress2(chunk) == plain
+    assert oracle.blosc2.decompress2(chunk) == plain
+    for start, stop in [(0, 1), (0, 100), (1, 2), (100, 222), (219, 225)]:
+        assert _engine.read([(chunk, -1, start, stop, 0)]) == plain[start:stop]
+    frame = superchunk.SChunk(chunksize=len(plain))
+    frame.insert_chunk(0, chunk)
+    assert frame[:] == plain

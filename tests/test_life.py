@@ -79,7 +79,12 @@ def test_options_of_opening_are_kept(tmp_path: Path) -> None:
     with superchunk.open(path, offset=6, deserialize="full", snapshot=True, verify="read", mmap_mode="r") as s:
         got = again(s)
         assert got[:] == ITEMS.tobytes()
-        assert (got.mmap_mode, got._handle.deserialize, got._handle.snapshot, got._handle.verify) == (
+        assert (
+            got.mmap_mode,
+            got._handle.options.deserialize,
+            got._handle.options.snapshot,
+            got._handle.options.verify,
+        ) == (
             "r",
             "full",
             True,

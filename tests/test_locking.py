@@ -6,12 +6,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import superchunk
 from superchunk.exceptions import LockedError
+from superchunk.storage.followed import FollowedFile
+from superchunk.storage.sparse import SparseState
+
+if TYPE_CHECKING:
+    from superchunk.storage.committed import CommittedFrame
 
 
 def in_another_process(code: str) -> str:
@@ -137,3 +143,28 @@ def test_locking_needs_a_path() -> None:
     with pytest.raises(ValueError, match="locking: expected with a urlpath only"):
         superchunk.SChunk(locking=True)
     assert issubclass(LockedError, BlockingIOError)
+
+
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_a_frame_that_another_process_compacts_meanwhile_is_opened_for_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, contiguous: bool
+) -> None:
+    path = str(tmp_path / "turns.b2frame")
+    with superchunk.SChunk(400, os.urandom(800), urlpath=path, contiguous=contiguous, locking=True) as s:
+        s.delete_chunk(0)
+        last = s[:]
+    layout: type[CommittedFrame] = FollowedFile if contiguous else SparseState
+    enable = layout.enable_writing
+    compacted: list[str] = []
+
+    def late(self: CommittedFrame, *, taking_turns: bool = False) -> None:
+        if not compacted:
+            compact = f"import superchunk; superchunk.open({path!r}, 'a', locking=True).compact()"
+            compacted.append(in_another_process(compact))
+        enable(self, taking_turns=taking_turns)
+
+    monkeypatch.setattr(layout, "enable_writing", late)
+    with superchunk.open(path, "a", locking=True) as s:
+        s.append_data(b"more" * 100)
+        assert s[:] == last + b"more" * 100
+    assert compacted

@@ -245,3 +245,18 @@ def test_metadata_may_outlive_its_owner() -> None:
     gc.collect()
     vlmeta["x"] = 1
     assert (vlmeta["x"], meta["m"]) == (1, 1)
+
+
+@pytest.mark.parametrize("where", ["meta", "vlmeta"])
+def test_what_is_no_name_is_in_no_metadata(where: str) -> None:
+    s = superchunk.SChunk(meta={"a": 1})
+    s.vlmeta["a"] = 1
+    layers: Any = getattr(s, where)
+    assert "a" in layers
+    assert b"a" in layers
+    others: tuple[object, ...] = (5, None, 1.5, ("a",), ["a"], {}, "b" * 40)
+    for other in others:
+        assert other not in layers
+        assert layers.get(other) is None
+        assert layers.get(other, 7) == 7
+    assert (layers.get("a"), layers.get(b"a", 7)) == (1, 1)

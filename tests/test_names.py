@@ -29,6 +29,8 @@ KILLED = 9
 """How a process says that it ended in the middle."""
 KINDS = pytest.mark.parametrize(("old", "contiguous"), [(False, False), (False, True), (True, False)])
 """Whether the old frame and the new one are files; a file over a file takes one step."""
+STEPS = pytest.mark.parametrize("exchanging", [True, False])
+"""Whether the system can exchange two names; else a directory gives its name away first."""
 
 
 @pytest.fixture
@@ -53,9 +55,10 @@ def beside(path: Path) -> list[str]:
 class Ending(storage_file.System):
     """Ends the process before a change of the disk, or refuses it."""
 
-    def __init__(self, after: int, number: int = 0) -> None:
+    def __init__(self, after: int, number: int = 0, *, exchanging: bool = True) -> None:
         self.after = after
         self.number = number
+        self.exchanging = exchanging
         self.refused = ""
 
     def _step(self, what: str, path: object = "") -> None:
@@ -81,6 +84,16 @@ class Ending(storage_file.System):
     def rename(self, old: str, new: str) -> None:
         self._step("rename", new)
         super().rename(old, new)
+
+    def rename_new(self, old: str, new: str) -> None:
+        self._step("rename_new", new)
+        super().rename_new(old, new)
+
+    def exchange(self, one: str, other: str) -> None:
+        self._step("exchange", other)
+        if not self.exchanging:
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+        super().exchange(one, other)
 
     def unlink(self, path: str) -> None:
         self._step("unlink", path)
@@ -138,12 +151,15 @@ def refused_elsewhere(path: Path) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == KILLED
 
 
+@STEPS
 @KINDS
-def test_a_writer_killed_at_any_step_leaves_one_of_both(path: Path, *, old: bool, contiguous: bool) -> None:
+def test_a_writer_killed_at_any_step_leaves_one_of_both(
+    path: Path, *, old: bool, contiguous: bool, exchanging: bool
+) -> None:
     found, moved, ended = [], 0, True
     for after in range(200):
         make(path, OLD, contiguous=old)
-        ended = killed(Ending(after), path, contiguous=contiguous)
+        ended = killed(Ending(after, exchanging=exchanging), path, contiguous=contiguous)
         read = content(path)
         assert read in (OLD, NEW), after
         found.append(read)
@@ -160,18 +176,21 @@ def test_a_writer_killed_at_any_step_leaves_one_of_both(path: Path, *, old: bool
             break
     assert not ended
     assert found == sorted(found, reverse=True)  # once new, it stays new
-    assert moved
+    assert bool(moved) != exchanging
 
 
+@STEPS
 @KINDS
-def test_a_killed_writer_is_followed_by_another_one(path: Path, *, old: bool, contiguous: bool) -> None:
+def test_a_killed_writer_is_followed_by_another_one(
+    path: Path, *, old: bool, contiguous: bool, exchanging: bool
+) -> None:
     """Who is killed too; whatever the steps were at which that happened."""
     ended = True
     for first in range(200):
         make(path, OLD, contiguous=old)
-        ended = killed(Ending(first), path, contiguous=contiguous)
+        ended = killed(Ending(first, exchanging=exchanging), path, contiguous=contiguous)
         for after in (first, first // 2 + 7):
-            killed(Ending(after), path, contiguous=contiguous)
+            killed(Ending(after, exchanging=exchanging), path, contiguous=contiguous)
             assert content(path) in (OLD, NEW), (first, after)
         make(path, OLD + NEW, contiguous=contiguous)
         assert content(path) == OLD + NEW
@@ -184,14 +203,15 @@ def test_a_killed_writer_is_followed_by_another_one(path: Path, *, old: bool, co
     assert not ended
 
 
+@STEPS
 @KINDS
 def test_a_refused_step_leaves_one_of_both_under_the_name(
-    path: Path, monkeypatch: pytest.MonkeyPatch, *, old: bool, contiguous: bool
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, old: bool, contiguous: bool, exchanging: bool
 ) -> None:
     refused = set()
     for after in range(200):
         make(path, OLD, contiguous=old)
-        failing = Ending(after, errno.EIO)
+        failing = Ending(after, errno.EIO, exchanging=exchanging)
         with system(monkeypatch, failing):
             try:
                 make(path, NEW, contiguous=contiguous)
@@ -234,16 +254,17 @@ def test_two_at_a_time_are_refused_and_the_first_goes_on(path: Path, monkeypatch
 
         tries = 0
 
-        def rename(self, old: str, new: str) -> None:
-            if old.startswith(str(path.parent)) and new.endswith(".old"):
-                self.tries += 1
-                if self.tries == 1:
-                    assert refused_elsewhere(path)
-            super().rename(old, new)
+        def exchange(self, one: str, other: str) -> None:
+            self.tries += 1
+            if self.tries == 1:
+                assert refused_elsewhere(path)
+            super().exchange(one, other)
 
     make(path, OLD, contiguous=False)
-    with system(monkeypatch, Between()):
+    between = Between()
+    with system(monkeypatch, between):
         make(path, NEW, contiguous=False)
+    assert between.tries == 1
     assert content(path) == NEW
     assert beside(path) == [path.name]
 
@@ -374,7 +395,7 @@ def test_long_names_with_one_beginning_do_not_answer_for_each_other(
     moved, ended = 0, True
     for after in range(200):
         make(path, OLD, contiguous=old)
-        ended = killed(Ending(after), path, contiguous=contiguous)
+        ended = killed(Ending(after, exchanging=False), path, contiguous=contiguous)
         moved += not path.exists()
         assert find_name(str(other)) is None
         make(other, OLD + NEW, contiguous=False)

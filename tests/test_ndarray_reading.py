@@ -79,6 +79,10 @@ def arrays_of(entry: corpus.Entry) -> NDArray:
 
 @corpus.parametrize("b2nd")
 def test_arrays_of_the_corpus_read_as_the_manifest_says(entry: corpus.Entry) -> None:
+    if corpus.stands_for_something_else(entry):
+        with pytest.raises(superchunk.UnsafeDeserializationError, match="a stored lazy expression"):
+            superchunk.open(entry.path)
+        return
     with arrays_of(entry) as a:
         fields = entry.fields
         assert a.shape == tuple(fields["shape"])
@@ -212,7 +216,7 @@ def test_fields_read_one_column() -> None:
     with pytest.raises(KeyError):
         _ = a.fields["y"]
     with pytest.raises(TypeError):
-        a.fields["x"] = 1  # type: ignore[index]
+        a.fields["x"] = 1
 
 
 def test_a_field_of_sub_arrays_has_their_dimensions_as_well() -> None:
@@ -259,7 +263,7 @@ def test_properties_say_what_the_format_says(pair: tuple[NDArray, np.ndarray[Any
     assert a.get_chunk(4) == a.schunk.get_chunk(4)
     a[:5, :4] = 6
     first = next(a.iterchunks_info())
-    assert (first.special, first.repeated_value) == (superchunk.SpecialValue.VALUE, 6)
+    assert (first.special, first.repeated_value) == (superchunk.SpecialValue.NOT_SPECIAL, 6)
     b = bare_arrays.array_over(np.full((16, 16), 6, "<i4"), (8, 8), (4, 4))
     assert next(b.iterchunks_info()).repeated_value == 6
 

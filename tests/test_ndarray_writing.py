@@ -169,8 +169,10 @@ def test_chunks_of_one_value_are_special() -> None:
     a = bare_arrays.array_over(rng.integers(0, 99, (40, 40)), (20, 20), (10, 10))
     a[:20] = 0
     a[20:, :20] = 5
-    specials = [info.special for info in a.iterchunks_info()]
-    assert specials == [SpecialValue.ZERO, SpecialValue.ZERO, SpecialValue.VALUE, SpecialValue.NOT_SPECIAL]
+    infos = list(a.iterchunks_info())
+    assert [info.special for info in infos] == [*[SpecialValue.ZERO] * 2, *[SpecialValue.NOT_SPECIAL] * 2]
+    assert [info.repeated_value for info in infos[2:]] == [5, None]
+    assert len(a.get_chunk(2)) == 32 + 8
     a[25, 30:] = a[25, 30]
     assert a[0, 0] == 0
     assert a[39, 19] == 5

@@ -151,9 +151,12 @@ def test_handles_of_one_process_share_the_frame(path: str, *, contiguous: bool) 
     first = new(path, 1, contiguous=contiguous)
     second, reader = superchunk.open(path, mode="a"), superchunk.open(path)
     first.append_data(piece(0))  # waits
+    assert second[:] == reader[:] == piece(1)
     second.append_data(piece(3))
-    assert first[:] == second[:] == reader[:] == pieces(1, 0, 3)
+    assert first[:] == second[:] == pieces(1, 0, 3)  # who has a part in what waits sees it
+    assert reader[:] == piece(1)
     first.close()
+    assert reader[:] == pieces(1, 0, 3)
     second.vlmeta["a"] = 1
     assert reader.vlmeta["a"] == 1
     second.close()
@@ -186,6 +189,22 @@ def test_a_forked_child_reads_and_does_not_write_while_its_parent_does(path: str
     with superchunk.open(path) as again:
         assert again[:] == pieces(1, 0, 2)
         assert again.vlmeta.getall() == {}
+
+
+@pytest.mark.parametrize("contiguous", CONTIGUOUS)
+def test_a_closed_frame_that_is_still_known_keeps_no_other_from_starting_anew_in_a_child(
+    path: str, *, contiguous: bool
+) -> None:
+    closed = [new(f"{path}{n}", n, contiguous=False) for n in range(8)]
+    states = [s._handle.opened()._frame for s in closed]  # type: ignore[attr-defined]
+    for s in closed:
+        s.close()
+    s = new(path, 1, contiguous=contiguous)
+    with s.transaction():
+        s.append_data(piece(2))
+        assert _start_child(lambda: str(s.nchunks))() == "1"
+    assert all(state.users == 0 for state in states)
+    s.close()
 
 
 @pytest.mark.parametrize("contiguous", CONTIGUOUS)

@@ -12,6 +12,7 @@ import superchunk
 from superchunk import Codec, CParams, DParams, Filter, SplitMode, Storage, Tuner
 from superchunk._encoding import cparams_of, pipeline, settings_of
 from superchunk._writing import with_typesize
+from superchunk.exceptions import ArgumentError
 from superchunk.params import nthreads_for
 
 blosc2 = pytest.importorskip("blosc2", reason="the oracle is not installed")
@@ -136,10 +137,20 @@ def test_bytedelta_takes_the_typesize_as_its_streams_and_is_dropped_for_single_b
     assert list(with_typesize(CParams(filters=filters), 2).filters_meta) == [0, 2]
 
 
-def test_a_negative_meta_is_shown_modulo_256_once_in_use() -> None:
-    params = CParams(filters=[Filter.TRUNC_PREC], filters_meta=[-10], typesize=4)
+@pytest.mark.parametrize(
+    ("choice", "typesize", "bits"),
+    [(Filter.TRUNC_PREC, 4, 23), (Filter.TRUNC_PREC, 8, 52), (Filter.INT_TRUNC, 2, 16), (Filter.INT_TRUNC, 8, 64)],
+)
+def test_bits_to_drop_are_recorded_as_bits_to_keep(choice: Filter, typesize: int, bits: int) -> None:
+    params = CParams(filters=[choice], filters_meta=[-10], typesize=typesize)
     assert list(params.filters_meta) == [-10]
-    assert list(cparams_of(settings_of(params, 1), 1).filters_meta) == [246, 0, 0, 0, 0, 0]
+    assert list(cparams_of(settings_of(params, 1), 1).filters_meta) == [bits - 10, 0, 0, 0, 0, 0]
+
+
+def test_numbers_of_filters_that_python_blosc2_cannot_open_are_refused() -> None:
+    for choice, meta in ((Filter.SHUFFLE, 200), (Filter.BYTEDELTA, 129), (200, 128), (Filter.NDCELL, -1)):
+        with pytest.raises(ArgumentError, match=r"filters_meta\[1\]: expected a number from 0 to 127"):
+            settings_of(CParams(filters=[Filter.NOFILTER, choice], filters_meta=[0, meta], typesize=4), 1)
 
 
 def test_an_integral_float_is_taken_for_the_blocksize_only() -> None:

@@ -108,10 +108,10 @@ def test_in_place_takes_the_name_when_all_is_written(path: Path, monkeypatch: py
     before = snapshot(path)
 
     class Full(storage_file.System):
-        def rename(self, old: str, new: str) -> None:
-            if str(new) == str(path):
+        def exchange(self, one: str, other: str) -> None:
+            if other == str(path):
                 raise OSError(28, "No space left on device")
-            super().rename(old, new)
+            super().exchange(one, other)
 
     with monkeypatch.context() as patched:
         patched.setattr(storage_file, "system", Full())
@@ -160,15 +160,12 @@ def unsynced(path: Path) -> tuple[list[bytes], list[bytes]]:
     return old, new
 
 
-@pytest.mark.parametrize("damage", ["empty", "missing", "zeros", "chunk"])
+@pytest.mark.parametrize("damage", ["empty", "missing", "zeros"])
 def test_the_settled_index_is_used_when_the_present_one_is_damaged(path: Path, damage: str) -> None:
     old, new = unsynced(path)
     index = path / "chunks.b2frame"
     if damage == "missing":
         index.unlink()
-    elif damage == "chunk":
-        newest = max(one for one in path.iterdir() if one.name.endswith(".chunk"))
-        newest.write_bytes(b"")
     else:
         index.write_bytes(b"" if damage == "empty" else bytes(index.stat().st_size))
     found = superchunk.verify(path)
@@ -178,10 +175,40 @@ def test_the_settled_index_is_used_when_the_present_one_is_damaged(path: Path, d
     report = repaired(path)
     got = chunks_of(report.output)
     assert got[:6] == old
-    assert set(got[6:]) == {data(50), data(51)} if damage != "chunk" else {data(50)}
+    assert set(got[6:]) == {data(50), data(51)}
     assert report.chunks == {"whole": 6, "doubtful": len(got) - 6, "lost": 0}
     assert any("settled" in note for note in report.notes)
     assert set(new) - {data(51)} <= set(got)
+
+
+@pytest.mark.parametrize("damage", ["empty", "bit", "gone"])
+def test_one_damaged_chunk_file_does_not_bring_the_settled_state_back(path: Path, damage: str) -> None:
+    old, new = unsynced(path)
+    with superchunk.open(path, mode="a") as s:
+        s.delete_chunk(0)
+        s.vlmeta["v"] = "newer"
+    new = new[1:]
+    newest = max(one for one in path.iterdir() if one.name.endswith(".chunk"))
+    raw = bytearray(newest.read_bytes())
+    raw[12] ^= 1
+    newest.unlink() if damage == "gone" else newest.write_bytes(b"" if damage == "empty" else raw)
+    report = repaired(path)
+    assert report.chunks == {"whole": 5, "doubtful": 0, "lost": 1}
+    assert chunks_of(report.output)[:5] == new[:5]
+    with superchunk.open(str(report.output)) as s:
+        assert s.vlmeta["v"] == "newer"
+    shutil.rmtree(str(report.output))
+    report = repaired(path, recover=True)
+    assert chunks_of(report.output) == old
+    assert report.chunks == {"whole": 6, "doubtful": 0, "lost": 0}
+
+
+def test_recover_is_refused_where_no_commit_is_whole(path: Path) -> None:
+    make(path)
+    (path / "00000002.chunk").unlink()
+    with pytest.raises(FormatError, match="whole"):
+        superchunk.repair(path, recover=True)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
 def test_the_settled_index_is_not_used_while_the_present_one_is_whole(path: Path) -> None:

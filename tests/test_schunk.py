@@ -618,7 +618,7 @@ def test_new_parameters_hold_from_then_on_and_are_recorded(tmp_path: Path) -> No
 def test_cparams_shows_six_filters_whatever_was_given() -> None:
     s = SChunk(cparams=CParams(filters=[Filter.TRUNC_PREC], filters_meta=[-10], typesize=4))
     assert list(s.cparams.filters) == [Filter.TRUNC_PREC, *[Filter.NOFILTER] * 5]
-    assert list(s.cparams.filters_meta) == [246, 0, 0, 0, 0, 0]
+    assert list(s.cparams.filters_meta) == [13, 0, 0, 0, 0, 0]
 
 
 def test_info_shows_the_items_as_lines_and_as_a_table() -> None:

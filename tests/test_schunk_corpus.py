@@ -17,7 +17,7 @@ _SMALL = 2**26
 
 @corpus.parametrize("cframe", "sframe", "b2nd")
 def test_every_frame_reads_as_its_manifest_says(entry: corpus.Entry) -> None:
-    with corpus.as_schunk(superchunk.open(entry.path, offset=entry.offset)) as s:
+    with corpus.opened(entry) as s:
         assert (s.nbytes, s.typesize) == (entry.nbytes, entry.typesize)
         assert s.nchunks == entry.fields.get("nchunks", s.nchunks)
         if entry.optional:
@@ -36,7 +36,7 @@ def test_every_frame_reads_as_its_manifest_says(entry: corpus.Entry) -> None:
 
 @corpus.parametrize("cframe", "sframe", "b2nd")
 def test_metalayers_have_the_bytes_and_values_that_the_manifest_says(entry: corpus.Entry) -> None:
-    with corpus.as_schunk(superchunk.open(entry.path, offset=entry.offset)) as s:
+    with corpus.opened(entry) as s:
         for kind, layers in (("meta", s.meta), ("vlmeta", s.vlmeta)):
             expected: Mapping[str, Any] = entry.fields.get(kind) or {}
             assert sorted(layers) == sorted(expected)
@@ -53,8 +53,8 @@ def test_metalayers_have_the_bytes_and_values_that_the_manifest_says(entry: corp
 def test_a_frame_in_memory_reads_as_the_file_does(entry: corpus.Entry) -> None:
     if entry.optional or entry.nbytes > _SMALL:
         pytest.skip("a plugin's, or a large one")
-    with corpus.as_schunk(superchunk.open(entry.path, offset=entry.offset)) as s:
-        again = corpus.as_schunk(superchunk.from_cframe(s.to_cframe()))
+    with corpus.opened(entry) as s:
+        again = superchunk.schunk_from_cframe(s.to_cframe())
         assert again.nchunks == s.nchunks
         for nchunk in range(s.nchunks):
             assert again.decompress_chunk(nchunk) == s.decompress_chunk(nchunk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -252,3 +253,95 @@ def test_a_name_without_functions_stands_for_a_plugin_that_is_not_there() -> Non
     for cparams in ({"codec": 210}, {"filters": [211]}):
         with pytest.raises(RuntimeError, match=r"21[01]"):
             SChunk(data=b"x" * 100, cparams=cparams)  # type: ignore[arg-type]
+
+
+class Counted:
+    """An array in chunks that counts what is read of it."""
+
+    def __init__(self, items: Array) -> None:
+        self.items, self.shape, self.dtype, self.chunks = items, items.shape, items.dtype, items.shape
+        self.nitems = 0
+
+    def __getitem__(self, key: Any) -> Array:  # noqa: ANN401 - any index
+        found: Array = self.items[key]
+        self.nitems += found.size
+        return found
+
+
+def test_a_filler_reads_each_item_of_an_array_about_once() -> None:
+    items = np.arange(200_000)
+    counted = Counted(items)
+    s = SChunk(chunksize=8000, cparams={"typesize": 8})
+
+    @s.filler([(counted, np.int64)], np.int64)
+    def fill(inputs: tuple[Array, ...], output: Array, offset: int) -> None:
+        del offset
+        output[:] = inputs[0] + 1
+
+    assert s.nchunks == 200
+    assert s[:] == (items + 1).tobytes()
+    assert counted.nitems == items.size
+
+
+@pytest.mark.parametrize("ahead", [8, 80, 1000, 2**24])
+@pytest.mark.parametrize("shape", [(60,), (6, 10), (3, 4, 5), (1, 60), (60, 1), (2, 1, 30)])
+def test_a_filler_takes_items_of_any_array_in_c_order(
+    shape: tuple[int, ...], ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("superchunk._blockfuncs._AHEAD_NBYTES", ahead)
+    items = np.arange(60, dtype="i4").reshape(shape)
+    array = superchunk.asarray(items, chunks=tuple(-(-n // 2) for n in shape))
+    records = superchunk.asarray(items.reshape(-1).view([("x", "i4")]))
+    for chunksize in (8, 56, 4000):
+        s = SChunk(chunksize=chunksize, cparams={"typesize": 8})
+
+        @s.filler([(array, np.int64), (records["x"], np.int64), (2, np.int64)], np.int64)
+        def fill(inputs: tuple[Array, ...], output: Array, offset: int) -> None:
+            del offset
+            output[:] = inputs[0] + inputs[1] * inputs[2]
+
+        assert s[:] == (3 * np.arange(60)).tobytes()
+
+
+def doubled(schunk: SChunk) -> None:
+    """Let reads give twice what is stored."""
+
+    @schunk.postfilter(np.int64)
+    def double(block: Array, output: Array, offset: int) -> None:
+        del offset
+        output[:] = block * 2 + 1
+
+
+@pytest.mark.parametrize("way", ["copy", "anew", "file", "copy.copy", "load"])
+@pytest.mark.parametrize("kind", ["SChunk", "NDArray"])
+def test_a_copy_holds_what_reading_gives_through_a_postfilter(tmp_path: Path, kind: str, way: str) -> None:
+    items = np.concatenate([np.arange(100), np.zeros(100, np.int64), np.arange(50)])
+    made: Any
+    if kind == "SChunk":
+        made = SChunk(chunksize=800, data=items, **ONE)
+        doubled(made)
+    else:
+        made = superchunk.asarray(items, chunks=(100,), blocks=(50,), cparams={"nthreads": 1}, dparams={"nthreads": 1})
+        doubled(made.schunk)
+    made.vlmeta["a"] = 1
+    copied = {
+        "copy": made.copy,
+        "anew": lambda: made.copy(cparams={"clevel": 1}),
+        "file": lambda: made.copy(urlpath=tmp_path / "a"),
+        "copy.copy": lambda: copy.copy(made),
+        "load": lambda: (made.copy(urlpath=tmp_path / "a").close(), superchunk.load(tmp_path / "a"))[1],
+    }[way]()
+    read = np.frombuffer(made[:], np.int64) if kind == "SChunk" else made[:]
+    again = np.frombuffer(copied[:], np.int64) if kind == "SChunk" else copied[:]
+    assert np.array_equal(read, items * 2 + 1)
+    assert np.array_equal(again, read)
+    assert copied.vlmeta[:] == {"a": 1}
+    stored = superchunk.from_cframe(made.to_cframe())
+    assert np.array_equal(np.frombuffer(stored[:], np.int64) if kind == "SChunk" else stored[:], items)
+
+
+def test_blocks_of_any_length_stay_as_they_are_in_a_copy_through_a_postfilter() -> None:
+    s = SChunk(chunksize=-1, cparams={"typesize": 1, "nthreads": 1}, dparams={"nthreads": 1})
+    s.append_vlblocks([b"abc", b"defgh"])
+    s.postfilter(np.uint8)(lambda block, output, _: output.__setitem__(slice(None), block + 1))
+    assert s.copy().get_vlblocks(0) == [b"abc", b"defgh"]

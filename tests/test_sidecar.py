@@ -10,7 +10,9 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -252,6 +254,102 @@ def test_a_writer_waits_for_readers_and_readers_for_a_writer(lock: LockSidecar, 
     assert other.answer()
 
 
+needs_records = pytest.mark.skipif(
+    not hasattr(fcntl, "F_OFD_GETLK"), reason="a waiting writer cannot say so on this system"
+)
+
+
+@needs_records
+def test_a_reader_gives_way_to_a_writer_that_waits(
+    lock: LockSidecar, path: Path, other: Other, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sidecar, "_GIVING_WAY", [0.001] * int(1000 * PATIENCE))
+    found: list[bytes] = []
+    second = again(lock)
+    waiting = threading.Event()
+
+    def pause(seconds: float) -> None:
+        waiting.set()
+        time.sleep(seconds)
+
+    def read() -> None:
+        with second.shared():
+            found.append(path.read_bytes())
+
+    with lock.shared():
+        other.start("with lock.exclusive(): pass")
+        other.waits_for(path)
+        monkeypatch.setattr(sidecar, "time", SimpleNamespace(sleep=pause))
+        thread = threading.Thread(target=read)
+        thread.start()
+        assert waiting.wait(PATIENCE), "it did not look whether a writer waits"
+        assert is_free(path, fcntl.LOCK_SH), "others, who know nothing of this, are let in"
+        assert path.read_bytes() == b""
+    thread.join(PATIENCE)
+    other.answer()
+    assert found == [count(1)], "the reader came first"
+    second.close()
+
+
+@needs_records
+def test_a_reader_that_has_a_turn_elsewhere_gives_way_only_for_some_time(
+    lock: LockSidecar, path: Path, other: Other, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sidecar, "_GIVING_WAY", [0.001] * 5)
+    second = again(lock)
+    with lock.shared():
+        other.start("enter(lock.exclusive())")
+        other.waits_for(path)
+        with second.shared():
+            assert not is_free(path)
+    assert other.answer()
+    second.close()
+
+
+@needs_records
+def test_a_writer_that_gives_up_waits_no_more(lock: LockSidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = again(lock)
+    asked = []
+
+    def interrupted(fd: int, operation: int) -> None:
+        asked.append(operation)
+        if operation == fcntl.LOCK_EX:
+            assert sidecar._somebody_waits(lock._fd)
+            raise KeyboardInterrupt
+        fcntl.flock(fd, operation)
+
+    with lock.shared():
+        monkeypatch.setattr(sidecar, "flock", interrupted)
+        with pytest.raises(KeyboardInterrupt), second.exclusive():
+            pytest.fail("it has no turn")
+        monkeypatch.undo()
+        assert asked[:2] == [fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_EX]
+        assert not sidecar._somebody_waits(lock._fd)
+    with second.exclusive():
+        assert not sidecar._somebody_waits(second._fd), "who has the turn does not wait"
+    second.close()
+
+
+def test_whether_there_are_news_is_told_without_a_lock(lock: LockSidecar, path: Path) -> None:
+    assert lock.has_news(), "it has not looked yet"
+    with lock.shared():
+        assert lock.has_news(), "a thread is in there"
+    assert not lock.has_news()
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert not lock.has_news(), "a lock alone is no change"
+        file.write(count(5))
+        file.flush()
+        assert lock.has_news()
+    with lock.shared() as changed:
+        assert changed
+    assert not lock.has_news()
+    path.unlink()
+    assert lock.has_news(), "others count in another file by now"
+    lock.close()
+    assert lock.has_news()
+
+
 def test_no_turn_is_lost_between_two_writing_processes(lock: LockSidecar, path: Path, other: Other) -> None:
     numbers = path.parent / "numbers"
     numbers.write_text("0")
@@ -366,7 +464,7 @@ def attempt(block):
 """
         with Other(script) as other:
             name, code, filename, message = other("attempt(lock.shared())")
-            assert (name, code, filename) == ("StorageError", errno.EACCES, str(path))
+            assert (name, code, filename) == ("NoPermissionError", errno.EACCES, str(path))
             assert "locking needs this file, for reading too" in message
             path.parent.chmod(0o755)
             path.write_bytes(count(5))
@@ -374,7 +472,7 @@ def attempt(block):
             path.parent.chmod(0o555)
             assert other("attempt(lock.shared())") == [True]
             assert other("attempt(lock.shared())") == [False]
-            assert other("attempt(lock.exclusive())")[:3] == ["StorageError", errno.EACCES, str(path)]
+            assert other("attempt(lock.exclusive())")[:3] == ["NoPermissionError", errno.EACCES, str(path)]
             other("enter(lock.shared())")
             assert not is_free(path)
         assert path.read_bytes() == count(5)

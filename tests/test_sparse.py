@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -440,9 +441,12 @@ def test_readers_follow_although_the_old_index_keeps_a_name(path: Path) -> None:
     snapshot.close()
 
 
-def test_handles_of_one_process_share_what_is_not_committed(path: Path) -> None:
+def test_a_handle_sees_what_another_one_of_the_process_has_committed(path: Path) -> None:
     with new(path, 2) as s, superchunk.open(path) as other:
         s.append_data(part(2))
+        assert parts(s) == [part(0), part(1), part(2)]
+        assert parts(other) == [part(0), part(1)]
+        s.flush()
         assert parts(other) == [part(0), part(1), part(2)]
 
 
@@ -503,10 +507,13 @@ def test_a_writer_killed_while_replacing_loses_nothing(path: Path, monkeypatch: 
         pass
 
     class Dying(storage_file.System):
-        def rename(self, old: str, new: str) -> None:
-            if old.endswith(".new") and not new.endswith("chunks.b2frame"):
+        def exchange(self, one: str, other: str) -> None:
+            raise OSError(errno.ENOTSUP, "a system that cannot exchange names", one, None, other)
+
+        def rename_new(self, old: str, new: str) -> None:
+            if old.endswith((".new", ".old")):  # nor is anything put back then
                 raise Killed
-            super().rename(old, new)
+            super().rename_new(old, new)
 
     new(path, 2).close()
     with monkeypatch.context() as patch:

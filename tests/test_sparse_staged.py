@@ -6,8 +6,9 @@ import errno
 import multiprocessing
 import pickle
 from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import superchunk
@@ -168,3 +169,57 @@ def test_only_sparse_frames_take_them(tmp_path: Path, path: Path, coordinator: S
         coordinator.reserve_chunk_ids(-1)
     with pytest.raises(ValueError, match="at least 1 byte"):
         stage_chunk(path, 0, b"")
+
+
+@pytest.mark.parametrize(
+    ("codec", "filters", "dtype"),
+    [("NDLZ", [0], "u1"), ("ZFP_RATE", [0], "f4"), ("ZSTD", [32], "i4"), ("ZSTD", [33], "f4")],
+)
+def test_chunks_that_go_by_the_shape_of_blocks_are_staged(
+    path: Path, codec: str, filters: list[int], dtype: str
+) -> None:
+    if codec.startswith("ZFP"):
+        pytest.importorskip("zfpy")
+    items = np.add.outer(np.arange(8), np.arange(8)).astype(dtype)
+    meta = {"NDLZ": 4, "ZFP_RATE": 50}.get(codec, 0)
+    way: Any = {
+        "codec": superchunk.Codec[codec],
+        "codec_meta": meta,
+        "filters": filters,
+        "filters_meta": [4],
+        "nthreads": 1,
+    }
+    with superchunk.zeros(
+        (16, 16), dtype, chunks=(8, 8), blocks=(8, 8), urlpath=path, contiguous=False, cparams=way
+    ) as a:
+        (chunk_id,) = a.schunk.reserve_chunk_ids(1)
+        a.schunk.replace_staged(2, stage_chunk(path, chunk_id, np.ascontiguousarray(items)))
+        whole = superchunk.asarray(items, blocks=(8, 8), chunks=(8, 8), cparams=way)
+        assert a.schunk.get_chunk(2) == whole.schunk.get_chunk(0)
+        assert np.array_equal(a[8:, :8], whole[:])
+
+
+def test_a_codec_in_python_compresses_what_is_staged(path: Path) -> None:
+    seen: list[object] = []
+
+    def encode(block: Any, output: Any, _: int, schunk: object) -> int:  # noqa: ANN401 - NumPy's
+        seen.append(schunk)
+        output[: len(block) // 2] = block[: len(block) // 2]
+        return len(block) // 2
+
+    def decode(block: Any, output: Any, _: int, schunk: object) -> int:  # noqa: ANN401 - NumPy's
+        del schunk
+        output[:] = np.tile(block, 2)
+        return len(output)
+
+    superchunk.register_codec("halves", 201, encode, decode)
+    try:
+        way: Any = {"typesize": 1, "codec": 201, "nthreads": 1, "blocksize": CHUNK, "filters": [0]}
+        half = part(1)[: CHUNK // 2]
+        with SChunk(chunksize=CHUNK, urlpath=path, contiguous=False, cparams=way, dparams={"nthreads": 1}) as s:
+            (chunk_id,) = s.reserve_chunk_ids(1)
+            s.append_staged([stage_chunk(path, chunk_id, half * 2)])
+            assert s.decompress_chunk(0) == half * 2
+        assert seen == [None]
+    finally:
+        del superchunk.ucodecs_registry[201]

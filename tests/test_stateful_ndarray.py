@@ -409,6 +409,7 @@ class Arrays(RuleBasedStateMachine):
         assert self.array.shape == self.model.shape
         assert same(self.array[...], self.model)
         if self.follower is not None:
+            self.array.schunk.flush()  # what waits is seen by the handle that made it only
             assert same(self.follower[...], self.model)
             assert self.follower.shape == self.model.shape
 

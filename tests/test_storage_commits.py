@@ -103,8 +103,14 @@ def test_the_old_file_stays_until_the_first_commit(path: str) -> None:
     dropped.discard()
     assert on_disk(path) == content(0, 40)
     assert [one.name for one in Path(path).parent.iterdir()] == ["data.b2frame"]
-    with pytest.raises(StorageError, match="has its name already"):
-        store.discard()
+    store.discard()  # it has its name already
+    assert on_disk(path) == content(0, 40)
+    del dropped
+    forgotten = new(path, publish=False)
+    forgotten.insert(0, [chunk(1, 40)])
+    del forgotten
+    assert on_disk(path) == content(0, 40)
+    assert [one.name for one in Path(path).parent.iterdir()] == ["data.b2frame"]
 
 
 def test_a_failed_creation_leaves_the_old_file(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +290,7 @@ def test_a_full_disk_leaves_everything_as_it_was(
         for _ in range(3):
             store.delete(0)
 
-    changes: list[Callable[[], None]] = [
+    changes: list[Callable[[], object]] = [
         lambda: store.insert(3, [chunk(3)]),
         lambda: store.insert(0, [chunk(n) for n in range(30)]),
         lambda: store.replace(1, chunk(4)),
@@ -363,6 +369,9 @@ def test_handles_of_a_process_share_one_state(path: str, tmp_path: Path) -> None
     reader = FrameStore.open(tmp_path / "other-name")
     assert not reader.refresh()
     writer.insert(0, [chunk(0)])
+    assert not reader.refresh()  # it waits
+    assert reader.nchunks == 0
+    writer.publish()
     assert reader.refresh()
     assert (reader.change_tick, writer.change_tick) == (1, 0)
     assert not reader.refresh()

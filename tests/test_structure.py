@@ -20,7 +20,7 @@ PACKAGE = Path(superchunk.__file__).parent
 ROOMS = ["words", "frame", "storage", "chunks", "arrays", "front", "guests"]
 """From the ground up."""
 WORDS = {"superchunk._engine", "superchunk._version", "superchunk.exceptions", "superchunk.params"}
-FRONT = {"superchunk", "superchunk._frames"}
+FRONT = {"superchunk", "superchunk._as_blosc2", "superchunk._frames", "superchunk.ndarray"}
 FOLDERS = {
     "frame": "frame",
     "storage": "storage",
@@ -33,6 +33,7 @@ FOLDERS = {
 DOORS_UP = {
     ("superchunk.meta", "superchunk._frames"),  # a value of a metalayer may be a whole frame
     ("superchunk._pickling", "superchunk._frames"),  # unpickling opens the path again
+    ("superchunk.schunk", "superchunk._frames"),  # `superchunk.schunk.open`, a name of python-blosc2
 }
 """Imports inside functions that lead to a room above, and why."""
 

@@ -28,6 +28,8 @@ from superchunk.storage import file as storage_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from superchunk.params import SyncLevel
+
 HERE = Path(__file__).parent
 
 
@@ -421,3 +423,109 @@ def test_compaction_removes_directories_that_were_left_beside_a_frame(
     assert sorted(tmp_path.iterdir()) == sorted([Path(path), other])
     assert s[:] == NOISE[: 3 * CHUNK]
     s.close()
+
+
+# The disk says no when it is waited for.
+
+
+class DeafDisk(storage_file.System):
+    """A system of which one wait for the disk fails, the `number`-th from 0; after that all go well."""
+
+    def __init__(self, number: int | None = None) -> None:
+        self.number = number
+        self.waits = 0
+
+    def _wait(self) -> None:
+        self.waits += 1
+        if self.waits - 1 == self.number:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def sync(self, fd: int) -> None:
+        self._wait()
+        super().sync(fd)
+
+    def sync_named(self, path: str) -> None:
+        self._wait()
+        super().sync_named(path)
+
+    def sync_filesystem(self, path: str) -> None:
+        self._wait()
+        super().sync_filesystem(path)
+
+    def sync_folder(self, path: str) -> None:
+        self._wait()
+        super().sync_folder(path)
+
+
+def _in_a_transaction(s: superchunk.SChunk) -> None:
+    with s.transaction():
+        s.append_data(noise(3))
+        s.vlmeta["nchunks"] = 4
+
+
+def _and_flush(s: superchunk.SChunk) -> None:
+    s.append_data(bytes(CHUNK))  # waits
+    s.flush()
+
+
+WAITING: dict[str, tuple[SyncLevel, Callable[[superchunk.SChunk], object]]] = {
+    "a transaction": ("explicit", _in_a_transaction),
+    "flush": ("explicit", _and_flush),
+    "metadata": ("commit", lambda s: s.vlmeta.__setitem__("nchunks", 4)),
+}
+"""What waits for the disk, and the level of `sync` at which it does."""
+
+
+def waits_of(
+    change: Callable[[superchunk.SChunk], object], s: superchunk.SChunk, monkeypatch: pytest.MonkeyPatch
+) -> int:
+    """Make a change, and return how often it waited for the disk."""
+    disk = DeafDisk()
+    with monkeypatch.context() as patched:
+        patched.setattr(storage_file, "system", disk)
+        change(s)
+    return disk.waits
+
+
+@CONTIGUOUS
+@pytest.mark.parametrize("what", WAITING)
+def test_a_failed_wait_for_the_disk_raises_and_the_last_one_leaves_the_new_state_in_force(
+    path: str, elsewhere: Other, monkeypatch: pytest.MonkeyPatch, what: str, *, contiguous: bool
+) -> None:
+    """Here and for other processes it is one state: the old one up to some wait, the new one from there on."""
+
+    def there() -> tuple[bytes, object]:
+        found = f"superchunk.open({path!r}, verify='read')"
+        return bytes.fromhex(elsewhere(f"{found}[:].hex()")), elsewhere(f"{found}.vlmeta['nchunks']")
+
+    level, change = WAITING[what]
+    new(path, contiguous=contiguous).close()
+    before = there()
+    with superchunk.open(path, mode="a", sync=level) as s:
+        waits = waits_of(change, s, monkeypatch)
+        after = s[:], s.vlmeta["nchunks"]
+    assert waits > 1
+    in_force = []
+    for number in range(waits):
+        new(path, contiguous=contiguous).close()
+        with superchunk.open(path, mode="a", sync=level) as s:
+            with monkeypatch.context() as patched:
+                patched.setattr(storage_file, "system", DeafDisk(number))
+                with pytest.raises(StorageError, match="Input/output error") as caught:
+                    change(s)
+            assert caught.value.errno == errno.EIO
+            assert path in str(caught.value)
+            found = there()
+            in_force.append(found == after)
+            assert found in {before, after}
+            if what != "flush":  # which commits a change that stays in any case
+                assert (s[:], s.vlmeta["nchunks"]) == found
+            if found == after:
+                assert waits_of(lambda s: s.flush(), s, monkeypatch) > 0  # the disk is waited for again
+            elif what != "flush":
+                change(s)
+            s.flush()
+            assert (s[:], s.vlmeta["nchunks"]) == there() == after
+        assert superchunk.verify(path).status == "sound"
+    assert in_force == sorted(in_force)
+    assert (in_force[0], in_force[-1]) == (False, True)

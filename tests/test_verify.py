@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import superchunk
 from superchunk import _engine
+from superchunk.exceptions import ArgumentError
 from superchunk.frame.index import Index
 from superchunk.storage.loading import parse_frame
 
@@ -214,3 +215,43 @@ def test_the_directory_of_a_sparse_frame(tmp_path: Path) -> None:
     broken.write_bytes(broken.read_bytes()[:40])
     report = superchunk.verify(folder)
     assert [(chunk.nchunk, chunk.position) for chunk in report.damaged_chunks] == [(2, 2), (4, 4)]
+
+
+@pytest.mark.parametrize("kind", ["SChunk", "NDArray"])
+def test_damage_of_what_is_in_memory_is_reported_and_not_raised(tmp_path: Path, kind: str) -> None:
+    path, rng = tmp_path / "a.b2frame", np.random.default_rng(0)
+    made: Any
+    if kind == "SChunk":
+        made = superchunk.SChunk(chunksize=1000, data=rng.bytes(5000), urlpath=path)
+    else:
+        made = superchunk.asarray(rng.integers(0, 256, 5000, "u1"), chunks=(1000,), blocks=(1000,), urlpath=path)
+    with made:
+        middle = len(made.schunk.to_cframe() if kind == "NDArray" else made.to_cframe()) // 2
+    raw = bytearray(path.read_bytes())
+    for opened in (superchunk.open(path, mmap_mode="c"), superchunk.from_cframe(bytes(raw))):
+        found = opened.verify(decode=True)
+        assert (found.status, found.nchunks, found.chunks["sound"], found.chunks["damaged"]) == ("not sealed", 5, 5, 0)
+        opened.close()
+    raw[middle] ^= 1
+    path.write_bytes(raw)
+    for opened in (superchunk.open(path, mmap_mode="c"), superchunk.from_cframe(bytes(raw)), superchunk.open(path)):
+        found = opened.verify(decode=True)
+        assert (found.status, found.nchunks, found.chunks["sound"], found.chunks["damaged"]) == ("damaged", 5, 4, 1)
+        assert found.damaged_chunks[0].nchunk == 2
+        assert "chunk 2" in str(found)
+        opened.close()
+    changed: Any = superchunk.open(path, mmap_mode="c")
+    store = changed.schunk if kind == "NDArray" else changed
+    store.update_data(2, b"x" * 1000, copy=True)
+    found = store.verify()
+    assert (found.status, found.chunks["sound"], found.chunks["not sealed"]) == ("not sealed", 4, 1)
+    assert superchunk.verify(path).status == "damaged"
+
+
+def test_verify_refuses_numbers_that_cannot_be(tmp_path: Path) -> None:
+    made = superchunk.SChunk(data=b"abc", urlpath=tmp_path / "a")
+    for each in (made, superchunk.SChunk(data=b"abc")):
+        with pytest.raises(ArgumentError, match="nthreads"):
+            each.verify(nthreads=0)
+    with pytest.raises(ArgumentError, match="offset"):
+        superchunk.verify(tmp_path / "a", offset=-1)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-from typing import TYPE_CHECKING
+import shutil
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,11 +15,17 @@ from cli_runner import run
 from flips import flipped, live_ranges, named
 
 import superchunk
+from superchunk._anatomy import examine
 from superchunk.frame.integrity import SEAL_LEN
+from superchunk.storage.file import FileBytes
+from superchunk.storage.followed_folder import whole_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from superchunk._anatomy import Anatomy, Bytes
+    from superchunk.storage.loading import Loaded
 
 ITEMS = 40
 LAYERS: dict[str | bytes, object] = {"m": b"abc", "k": {"x": 1}}
@@ -274,3 +283,99 @@ def test_verify_while_another_handle_writes_sees_one_state(frame: Path) -> None:
         for _ in range(10):
             report = superchunk.verify(frame, decode=True, progress=change)
             assert report.status == "sound", str(report)
+
+
+def test_files_that_a_writer_removes_meanwhile_are_no_error(frame: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stray = frame / "000000FF.chunk"
+    settled = frame / ".settled.b2frame"
+    listing = os.scandir
+
+    class Vanishing:
+        """An entry of a file that is removed between being listed and being asked for its size."""
+
+        def __init__(self, entry: os.DirEntry[str]) -> None:
+            self._entry, self.name = entry, entry.name
+
+        def is_file(self, *, follow_symlinks: bool) -> bool:
+            return self._entry.is_file(follow_symlinks=follow_symlinks)
+
+        def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+            if self.name == stray.name:
+                stray.unlink()
+            return self._entry.stat(follow_symlinks=follow_symlinks)
+
+    @contextmanager
+    def scandir(folder: str) -> Iterator[Iterator[Vanishing]]:
+        with listing(folder) as entries:
+            yield map(Vanishing, entries)
+
+    shutil.copy(chunk_files(frame)[0], stray)
+    monkeypatch.setattr("superchunk._chunkplaces.os", SimpleNamespace(scandir=scandir, lstat=os.lstat))
+    assert superchunk.verify(frame).status == "sound"
+    assert not stray.exists()
+    monkeypatch.undo()
+
+    shutil.copy(frame / "chunks.b2frame", settled)
+    opened = FileBytes.open
+
+    def gone(path: str, **options: Any) -> FileBytes:  # noqa: ANN401 - as they come
+        settled.unlink(missing_ok=True)
+        return opened(path, **options)
+
+    monkeypatch.setattr("superchunk._index_file.FileBytes.open", gone)
+    report = superchunk.verify(frame)
+    assert report.status == "sound"
+    assert all(part.name != "settled index" for part in report.parts)
+
+
+def test_a_settled_index_that_is_replaced_meanwhile_is_not_in_doubt(
+    frame: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled, index = frame / ".settled.b2frame", frame / "chunks.b2frame"
+    shutil.copy(index, settled)
+    asked = []
+
+    def checked(folder: FileBytes, loaded: Loaded, *, besides: set[int]) -> None:
+        asked.append(loaded)
+        if len(asked) == 1:  # a writer settles another one, and removes what this one names
+            shutil.copy(index, frame / "other")
+            (frame / "other").replace(settled)
+            raise superchunk.FormatError("chunk 0", at=0, expected="one", found="none")
+        whole_chunks(folder, loaded, besides=besides)
+
+    monkeypatch.setattr("superchunk._index_file.whole_chunks", checked)
+    parts = {part.name: part.status for part in superchunk.verify(frame).parts}
+    assert (parts["settled index"], len(asked)) == ("sound", 2)
+
+
+@pytest.mark.parametrize("contiguous", [True, False], ids=["file", "directory"])
+def test_a_frame_that_c_blosc2_changes_meanwhile_is_looked_at_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, contiguous: bool
+) -> None:
+    blosc2 = pytest.importorskip("blosc2")
+    theirs = blosc2.SChunk(chunksize=4000, urlpath=str(path), mode="w", contiguous=contiguous)
+    for seed in range(3):
+        theirs.append_data(random.Random(seed).randbytes(4000))
+    looks = []
+
+    def looked(place: Bytes) -> Anatomy:
+        found = examine(place)
+        looks.append(found)
+        if len(looks) == 1:
+            if contiguous:  # chunks move forward
+                for number in range(3):
+                    theirs.update_data(number, bytes(range(250)) * 16, copy=True)
+            else:
+                theirs.delete_chunk(0)
+        return found
+
+    monkeypatch.setattr("superchunk._verify.examine", looked)
+    report = superchunk.verify(path, decode=True)
+    assert (report.status, report.nchunks, len(looks)) == ("not sealed", 3 if contiguous else 2, 2)
+    index = path if contiguous else path / "chunks.b2frame"
+    raw = bytearray(index.read_bytes())
+    raw[-40] ^= 0xFF
+    index.write_bytes(raw)
+    looks[:] = [looks[0]]
+    superchunk.verify(path)
+    assert len(looks) == 2, "what nobody changes is looked at once"
