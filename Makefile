@@ -18,13 +18,21 @@ RUST := Cargo.toml Cargo.lock $(shell find engine bindings -name '*.rs' -o -name
 WORKERS ?= 2
 # States that the crash laboratory tries when it is run by hand.
 STATES ?= 1000000
+# Damages of each frame that the laboratory of repair tries when it is run by hand.
+DAMAGES ?= 1000
 # Examples that the array laboratory tries when it is run by hand.
 EXAMPLES ?= 100000
+# Cases that the laboratory of schedules draws when it is run by hand, and their seed.
+CASES ?= 5000
+SEED ?= 1
+# Interrupts at most of each grain, drawn from all (0: every one), and seconds of real signals.
+INTERRUPTS ?= 0
+SECONDS_OF_SIGNALS ?= 300
 
-.PHONY: help demo test test-rust test-python check bench bench-quick bench-matrix bench-more figures lab lab-arrays fuzz docs build format clean
+.PHONY: help demo test test-peer test-rust test-python check bench bench-quick bench-matrix bench-more figures lab lab-paths lab-repair lab-arrays lab-schedules lab-interrupts fuzz docs build format clean
 
 help: ## show this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-12s %s\n' "$$verb" "$$does"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-14s %s\n' "$$verb" "$$does"; done
 
 demo: $(BUILT) ## real data into frames: measured, verified, drawn into demo-output/
 	$(BIN)/superchunk demo
@@ -33,6 +41,9 @@ test: test-rust test-python ## every test, of the engine and of the package
 
 test-rust:
 	cargo test --workspace --locked
+
+test-peer: $(BUILT) ## python-blosc2's own storage tests on superchunk, against the table of differences; 2 minutes
+	$(BIN)/python tests/peer/run.py -n $(WORKERS)
 
 test-python: $(BUILT)
 	HYPOTHESIS_STORAGE_DIRECTORY=target/hypothesis $(BIN)/python -m pytest -n $(WORKERS)
@@ -59,9 +70,25 @@ figures: $(BUILT) ## tables and picture of docs and README anew from benchmarks/
 lab: $(BUILT) ## the crash laboratory, STATES=1000000 states
 	$(BIN)/python -m superchunk.testing.crashlab --states $(STATES)
 
+lab-paths: $(BUILT) ## every call that takes a path, every kind of thing there, every mode, and intruders at the rename
+	$(BIN)/python tests/labs/paths.py
+
+lab-repair: $(BUILT) ## the laboratory of repair, DAMAGES=1000 damages of each of 36 frames
+	PYTHONPATH=tests $(BIN)/python tests/labs/repair.py --cases $(DAMAGES)
+
 lab-arrays: $(BUILT) ## the array laboratory, EXAMPLES=100000 examples against NumPy
 	HYPOTHESIS_STORAGE_DIRECTORY=target/hypothesis SUPERCHUNK_ARRAY_EXAMPLES=$(EXAMPLES) \
 		$(BIN)/python -m pytest -n $(WORKERS) --timeout 0 tests/test_stateful_ndarray.py
+
+lab-schedules: $(BUILT) ## drawn schedules of threads, handles and processes, forks, turns of writers; CASES=5000 SEED=1
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.schedules --cases $(CASES) --seed $(SEED)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.forks --cases $$(( $(CASES) / 25 )) --seed $(SEED)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.turns
+
+lab-interrupts: $(BUILT) ## Ctrl-C at every line and bytecode of every operation, and real signals; INTERRUPTS=0 of each (all)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --grain line --cases $(INTERRUPTS) --seed $(SEED)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --grain signal --cases $(INTERRUPTS) --seed $(SEED)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --signals --seconds $(SECONDS_OF_SIGNALS) --seed $(SEED)
 
 fuzz: $(BUILT) ## every fuzz target, a minute each
 	PYTHON=$(abspath $(BIN))/python fuzz/run
