@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import blosc2
 import numpy as np
 import pytest
 
@@ -38,6 +40,10 @@ def numbers(s: SChunk) -> list[int]:
     chunks = list(s.iterchunks(np.dtype("i4")))
     assert all((chunk == chunk[0]).all() for chunk in chunks)
     return [int(chunk[0]) for chunk in chunks]
+
+
+def full_disk(*_: object) -> bytes:
+    raise superchunk.exceptions.StorageError(errno.ENOSPC, "No space left on device")
 
 
 def at_once(*calls: Callable[[], None]) -> None:
@@ -250,7 +256,7 @@ def test_all_names_and_values_are_of_one_state(tmp_path: Path, *, contiguous: bo
 
 
 @ON_DISK
-def test_what_waits_is_seen_by_those_who_have_a_part_in_it(tmp_path: Path, *, contiguous: bool) -> None:
+def test_what_waits_is_committed_when_another_handle_looks(tmp_path: Path, *, contiguous: bool) -> None:
     path = tmp_path / "frame"
     s = made("file" if contiguous else "folder", path)
     for n in range(20):
@@ -259,16 +265,67 @@ def test_what_waits_is_seen_by_those_who_have_a_part_in_it(tmp_path: Path, *, co
     with superchunk.open(path) as reader, superchunk.open(path, "a") as other:
         s.append_data(piece(20))
         s.update_data(4, piece(-4), copy=True)
-        assert len(numbers(s)) == 21
-        assert numbers(reader) == numbers(other) == list(range(20))
-        assert not reader.refresh()
-        other.delete_chunk(0)
-        expected = [1, 2, 3, -4, *range(5, 21)]
-        assert numbers(s) == numbers(other) == expected
-        assert numbers(reader) == list(range(20))
-        s.flush()
+        expected = [0, 1, 2, 3, -4, *range(5, 21)]
+        assert numbers(s) == expected
+        assert blosc2.open(str(path)).nchunks == 20
         assert reader.refresh()
-        assert numbers(reader) == expected
+        assert numbers(reader) == numbers(other) == expected
+        assert blosc2.open(str(path)).nchunks == 21
+        other.delete_chunk(0)
+        assert numbers(reader) == numbers(s) == numbers(other) == expected[1:]
+        assert not reader.refresh()
+    s.close()
+
+
+@ON_DISK
+def test_what_cannot_be_committed_now_is_not_seen_by_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, contiguous: bool
+) -> None:
+    path = tmp_path / "frame"
+    s = made("file" if contiguous else "folder", path)
+    for n in range(20):
+        s.append_data(piece(n))
+    s.flush()
+    with superchunk.open(path) as reader:
+        s.append_data(piece(20))
+        with monkeypatch.context() as patched:
+            patched.setattr("superchunk.storage.committed.CommittedFrame._index_chunk", full_disk)
+            assert numbers(reader) == list(range(20))
+            assert numbers(s) == list(range(21))
+            with pytest.raises(superchunk.exceptions.StorageError, match="No space"):
+                s.flush()
+        assert numbers(reader) == list(range(21))
+    s.close()
+
+
+@ON_DISK
+def test_who_reads_while_a_commit_tidies_up_sees_what_was_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, contiguous: bool
+) -> None:
+    """The chunk files of the state before are gone then."""
+    chunks = np.random.default_rng(5).integers(0, 256, (6, 100_000), "u1")
+    how: dict[str, Any] = {"chunksize": 100_000, "contiguous": contiguous, "sync": "never"}
+    s = SChunk(data=chunks[:5], urlpath=tmp_path / "frame", **how)
+    state = s._handle.opened()._frame  # type: ignore[attr-defined]
+    write, tidy = state._write, state._committed
+    found: list[bytes] = []
+
+    def look() -> None:
+        found.append(s[:])
+
+    def look_and_write(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - passed on
+        at_once(look)
+        write(*args, **kwargs)
+
+    def tidy_and_look() -> None:
+        tidy()
+        at_once(look)
+
+    monkeypatch.setattr(state, "_write", look_and_write)
+    monkeypatch.setattr(state, "_committed", tidy_and_look)
+    s.update_data(3, chunks[5], copy=True)
+    monkeypatch.undo()
+    assert found == [chunks[:5].tobytes(), chunks[[0, 1, 2, 5, 4]].tobytes()]
     s.close()
 
 
@@ -350,7 +407,9 @@ def test_a_reader_does_not_wait_for_a_transaction_of_another_thread(tmp_path: Pa
     reader.close()
 
 
-def test_many_small_changes_that_wait_keep_no_more_than_the_index(tmp_path: Path) -> None:
+def test_many_small_changes_that_wait_keep_no_more_than_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     s = made("file", tmp_path / "frame")
     for n in range(400):
         s.append_data(piece(n))
@@ -359,7 +418,9 @@ def test_many_small_changes_that_wait_keep_no_more_than_the_index(tmp_path: Path
         for n in range(200):
             s.reorder_offsets([*range(1, 400), 0])
             if n % 50 == 0:
-                assert numbers(reader) == list(range(400))
+                with monkeypatch.context() as patched:
+                    patched.setattr("superchunk.storage.committed.CommittedFrame._index_chunk", full_disk)
+                    assert numbers(reader) == list(range(400))
         index = s._handle.opened()._frame.index  # type: ignore[attr-defined]
         assert len(index._journal) <= 2
         assert numbers(s) == [*range(200, 400), *range(200)]

@@ -210,3 +210,16 @@ def test_sizes_that_vary_are_those_of_the_chunks_that_are_there(tmp_path: Path, 
         assert chunks_of(handle) == chunks
         assert handle[:] == b"".join(chunks)
         assert handle[9000:12_000] == chunks[1]
+
+
+def test_a_handle_that_has_just_been_opened_with_locking_has_no_news(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.b2nd")
+    writer = superchunk.zeros((10, 10), chunks=(10, 10), urlpath=path, locking=True)
+    reader = superchunk.open(path, locking=True)
+    assert not reader.refresh()
+    writer.resize((8, 10))
+    assert reader.refresh()
+    assert reader.shape == (8, 10)
+    assert not reader.refresh()
+    writer.close()
+    reader.close()

@@ -5,8 +5,9 @@
     handle ── use ── state ── file or directory       several handles may use one state
     handle ── use ──┘   └── successor                 of the file that replaced ours, which the next access goes over to
 
-A handle sees the committed state, and what waits for its commit only if it has a part in that. While a change
-is under way, the thread that makes it sees it; other threads that have the same handle see what was before.
+A handle sees whole states. What waits for its commit is seen by the handles that have a part in it; when another
+handle looks, it is committed. While a change is under way, the thread that makes it sees it; other threads that have
+the same handle see what was before, and other handles the committed state.
 
 It follows other handles and other processes, keeps a state steady for those who read it, and has turns with
 those who write. What a frame holds is the business of the state; how one is found or made, of `frames`.
@@ -150,22 +151,40 @@ class StateHandle(TableView):
         looks = 0
         while True:
             changes = state.changes[:]
-            table: CommittedFrame | PastTable | None = state
             if changes and changes[-1].left:
                 with state.lock:
                     state.heal()
                 continue
-            if self._token not in state.authors and all(change.owner is not self._token for change in changes):
+            if self._token in state.authors or any(change.owner is self._token for change in changes):
+                table = self._own(state, changes)
+            elif changes or not self._commit_of_others(state):
                 table = state.committed()
-            elif changes and changes[0].thread != get_ident():
-                hiding = state.whole_before(changes) if changes[0].owner is self._token else changes[0]
-                table = state if hiding is None else state.past_of(hiding)
+            else:
+                table = state
             if table is not None:
                 return table
             time.sleep(0)  # it is being committed, or over, in a moment
             looks += 1
             if looks > _MANY_LOOKS and not changes:  # an interrupt came while another process's commit was loaded
                 state.refresh(force=True)
+
+    def _own(self, state: CommittedFrame, changes: list[Change]) -> CommittedFrame | PastTable | None:
+        """Return what this handle sees, which has a part in what waits or is under way; None: look again."""
+        if not changes or changes[0].thread == get_ident():
+            return state
+        hiding = state.whole_before(changes) if changes[0].owner is self._token else changes[0]
+        if hiding is None or hiding.mark.epoch != state.epoch:  # it hides nothing, or is done
+            return state
+        return state.past_of(hiding)
+
+    def _commit_of_others(self, state: CommittedFrame) -> bool:
+        """Commit what other handles have made; return whether that was possible now."""
+        try:
+            state.commit_if_idle()
+        except StorageError:
+            if not state.waiting:  # what waited is lost, and somebody must be told
+                raise
+        return not state.authors  # else whoever made it gets the error
 
     def _go_on(self, old: CommittedFrame) -> CommittedFrame:
         """Use the state that this process has of the file that replaced ours."""
@@ -202,6 +221,15 @@ class StateHandle(TableView):
         ):
             return None
         return self._sidecar
+
+    @contextmanager
+    def _reading(self, turns: LockSidecar, *, whole: bool = False) -> Iterator[None]:
+        """Have the turn to read, after others' changes were seen."""
+        looked = turns.looked
+        with turns.shared() as changed:
+            # Of what happened before the first look there is nothing to forget, if the frame says the same.
+            self._frame.refresh(force=changed and looked, whole=changed or whole)
+            yield
 
     def _changing(self, *, transaction: bool = False) -> _engine.Section[CommittedFrame]:
         """Return the block of a change through this handle."""
@@ -254,8 +282,8 @@ class StateHandle(TableView):
         if turns is None:
             frame.refresh()
         elif turns.has_news() or frame.is_changed():
-            with turns.shared() as changed:
-                frame.refresh(force=changed)
+            with self._reading(turns):
+                pass
         return self._noticed()
 
     def read_small(
@@ -301,8 +329,8 @@ class StateHandle(TableView):
         if turns is None:
             state.refresh(whole=True)
         else:
-            with turns.shared() as changed:
-                state.refresh(force=changed, whole=True)
+            with self._reading(turns, whole=True):
+                pass
         return self._noticed()
 
     def _noticed(self) -> bool:
@@ -324,8 +352,7 @@ class StateHandle(TableView):
             return ask(*args, **kwargs)
         turns = self._turns
         if turns is not None:  # writers wait for readers, and then change chunks where they are
-            with turns.shared() as changed:
-                self._frame.refresh(force=changed)
+            with self._reading(turns):
                 return ask(*args, **kwargs)
         for pause in _PAUSES:
             table = self._open
@@ -350,8 +377,7 @@ class StateHandle(TableView):
             return
         turns = self._turns
         if turns is not None:
-            with turns.shared() as changed:
-                self._frame.refresh(force=changed)
+            with self._reading(turns):
                 yield
             return
         self.refresh()

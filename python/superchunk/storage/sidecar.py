@@ -144,10 +144,23 @@ class LockSidecar:
 
     """
 
-    __slots__ = ("__weakref__", "_depth", "_epoch", "_exclusive", "_fd", "_seen", "_turn", "_writable", "path")
+    __slots__ = (
+        "__weakref__",
+        "_depth",
+        "_epoch",
+        "_exclusive",
+        "_fd",
+        "_seen",
+        "_turn",
+        "_writable",
+        "looked",
+        "path",
+    )
 
     path: str
     """Where the sidecar is."""
+    looked: bool
+    """Whether a block was entered since it was opened: else a block says `changed` whatever happened."""
 
     def __init__(self, path: str, *, sparse: bool) -> None:
         """Only remember where it is; the file is opened, and made, by the first block."""
@@ -159,6 +172,7 @@ class LockSidecar:
         self._depth = 0
         self._exclusive = False
         self._seen: int | None = None
+        self.looked = False
         self._epoch = 0
         self._turn = threading.RLock()
         _sidecars.add(self)
@@ -312,6 +326,7 @@ class LockSidecar:
         if written != _COUNTER_LEN:
             raise StorageError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         self._seen = counter
+        self.looked = True
         return changed
 
     def _open(self, *, exclusive: bool) -> None:
@@ -362,6 +377,7 @@ class LockSidecar:
         self._depth = 0
         self._exclusive = False
         self._seen = None
+        self.looked = False
         self._epoch += 1
 
     def _after_fork(self) -> None:
