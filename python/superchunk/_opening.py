@@ -210,6 +210,8 @@ def open_handle(
 
 def _checked_offset(offset: object) -> int:
     """Return where a frame starts in its file."""
+    if type(offset) is int and offset >= 0:
+        return offset
     if not isinstance(offset, SupportsIndex):
         msg = f"offset: expected a number of bytes, got {offset!r}"
         raise TypeError(msg)

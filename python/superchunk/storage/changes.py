@@ -176,6 +176,7 @@ class Change:
         if self.transaction and table.in_transaction:
             raise StorageError("a transaction is under way already; one cannot begin inside another")
         self.mark = table.mark()
+        table.noted(self.mark)
         self.thread = threading.get_ident()
         table.changes.append(self)
         return None if self.transaction else table
@@ -289,6 +290,9 @@ class MutableChunkTable(ChunkTable, ABC):
     @abstractmethod
     def mark(self) -> Mark:
         """Return what the table is now."""
+
+    def noted(self, mark: Mark) -> None:
+        """Learn that a change begins at `mark`."""
 
     @abstractmethod
     def done(self, *, at_once: bool, sync: bool) -> None:

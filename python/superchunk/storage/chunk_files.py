@@ -17,6 +17,7 @@ from superchunk import _engine
 from superchunk.exceptions import ArgumentError, StorageError, SuperchunkError
 from superchunk.frame.index import Index
 from superchunk.frame.integrity import SEAL_LEN
+from superchunk.storage.changes import PastTable
 from superchunk.storage.chunk_ids import ChunkIds
 from superchunk.storage.committed import FrameMark
 from superchunk.storage.file import FileBytes, link_file, remove_file, sync_files, sync_folder
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from superchunk._engine import Source
-    from superchunk.storage.changes import PastTable
+    from superchunk.storage.committed import CommittedFrame
     from superchunk.storage.loading import Loaded
     from superchunk.storage.staging import StagedChunk
+
 __all__ = ["BELOW_CBYTES", "ChunkFiles", "try_to_remove"]
 
 BELOW_CBYTES = 32
@@ -142,10 +144,10 @@ class ChunkFiles(FollowedFolder):
         self._ids.reserved.update(self._placed[mark.placed :])
         del self._pending[mark.pending :], self._placed[mark.placed :], self._dropped[mark.dropped :]
 
-    def committed(self) -> PastTable | None:
+    def committed(self) -> CommittedFrame | PastTable | None:
         """Return the committed state; what its chunks take stands in the header."""
         past = super().committed()
-        if past is not None and past._live is None:  # noqa: SLF001 - of one package
+        if isinstance(past, PastTable) and past._live is None:  # noqa: SLF001 - of one package
             index = past.index
             specials = sum(entry < 0 for entry in index.slice(0, len(index)))
             past._live = (self._header_cbytes, specials)  # noqa: SLF001 - as above

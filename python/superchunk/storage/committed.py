@@ -158,7 +158,7 @@ class CommittedFrame(MutableChunkTable):
         """Whether another file is taking the present one's place."""
         self._read_by: ref[_Held] | None = None
         self._committed_mark: Mark | None = None
-        """The committed state."""
+        """The committed state, noted down when the first change after it begins."""
         self._committed_past: PastTable | None = None
         self._switch: object = None
         """The commit whose switch is being made, until its outcome is known."""
@@ -387,7 +387,6 @@ class CommittedFrame(MutableChunkTable):
         self._meta = None
         self.index.forget()
         self.authors = frozenset()
-        self._committed_mark = self.mark()
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -492,11 +491,19 @@ class CommittedFrame(MutableChunkTable):
         if not self._dirty and self.changes[0] is change:
             self.authors = frozenset()
 
-    def committed(self) -> PastTable | None:
+    def noted(self, mark: Mark) -> None:
+        """Keep the mark of the committed state, from which a change begins."""
+        if self._committed_mark is None and not self._dirty:
+            self._committed_mark = mark
+
+    def committed(self) -> CommittedFrame | PastTable | None:
         """Return the committed state, for who must not see what waits; None if it changes in this moment."""
         mark, past = self._committed_mark, self._committed_past
-        if mark is None or (past is not None and past.mark is mark):
-            return None if mark is None else past
+        if mark is None:
+            changes = self.changes[:]
+            return self if changes and changes[0].mark.epoch != self.epoch and not self._dirty else None
+        if past is not None and past.mark is mark:
+            return past
         index = self.index.as_of(mark.journal)
         if index is None or self._committed_mark is not mark:
             return None
