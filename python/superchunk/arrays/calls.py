@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from superchunk._info import ratio, size
+from superchunk._display.info import ratio, size
 from superchunk._managed import Managed
 from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.resizing import append_items, resize_array
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, DTypeLike
 
-    from superchunk._report import VerifyReport
+    from superchunk._integrity.report import VerifyReport
     from superchunk.arrays.form import Form
     from superchunk.arrays.making import ArrayKeywords
     from superchunk.arrays.ndarray import NDArray

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from superchunk import _engine
-from superchunk._anatomy import MIN_HEADER_LEN, vlmeta_problem
-from superchunk._array_layer import decode_chunk
-from superchunk._budget import most_entries
+from superchunk._integrity.array_layer import decode_chunk
+from superchunk._integrity.budget import most_entries
+from superchunk._integrity.inspect import MIN_HEADER_LEN, vlmeta_problem
 from superchunk.exceptions import SuperchunkError, UnsupportedError
 from superchunk.frame.index import ENTRY_LEN, special_kind
 from superchunk.frame.integrity import SEAL_LEN
@@ -31,12 +31,12 @@ from superchunk.frame.metalayers import read_table
 from superchunk.frame.trailer import MAX_VLMETALAYERS_READ, TAIL_LEN
 
 if TYPE_CHECKING:
-    from superchunk._anatomy import Bytes
-    from superchunk._budget import Budget
     from superchunk._engine import ChunkInfo, Source
+    from superchunk._integrity.budget import Budget
+    from superchunk._integrity.inspect import Bytes
     from superchunk.frame.b2nd import ArrayLayout
 
-__all__ = ["NOT_DECODED", "NO_CODEC", "FoundChunk", "Judgement", "Walk", "find_vlmeta", "judge", "walk"]
+__all__ = ["NOT_DECODED", "NO_CODEC", "FoundChunk", "Judgement", "Scan", "find_vlmeta", "judge", "scan"]
 
 NOT_DECODED: Final = "it has no seal, and was not decoded: that would be more work than the size of the file has earned"
 """Why a chunk that stands where it should is doubtful."""
@@ -73,13 +73,13 @@ class FoundChunk:
 
 
 @dataclass(slots=True)
-class Walk:
-    """What a walk has met, in the order of the file."""
+class Scan:
+    """What a scan has met, in the order of the file."""
 
     chunks: list[FoundChunk] = field(default_factory=list)
     """Chunks of data."""
     indexes: list[tuple[int, array[int]]] = field(default_factory=list)
-    """Where index chunks begin that name chunks of this walk, and their entries, counted from `base`."""
+    """Where index chunks begin that name chunks of this scan, and their entries, counted from `base`."""
     base: int = 0
     """Where the first chunk begins, or where the header ends."""
     due: set[int] = field(default_factory=set)
@@ -100,7 +100,7 @@ def judge(source: Source, info: ChunkInfo, status: int, budget: Budget, layout: 
         return "damaged"
 
 
-def walk(
+def scan(
     place: Bytes,
     start: int,
     budget: Budget,
@@ -108,7 +108,7 @@ def walk(
     stop: int | None = None,
     exact: bool = True,
     layout: ArrayLayout | None = None,
-) -> Walk:
+) -> Scan:
     """Return the chunks from byte `start` on.
 
     Parameters
@@ -132,7 +132,7 @@ def walk(
         The file cannot be read.
 
     """
-    found = Walk(base=start)
+    found = Scan(base=start)
     end = place.size if stop is None else min(stop, place.size)
     starts: set[int] = set()
     at = min(start, MIN_HEADER_LEN)  # the length of the header may be damaged
@@ -220,8 +220,8 @@ def _resume(place: Bytes, at: int, end: int) -> int:
     return -1
 
 
-def _entries_of(place: Bytes, chunk: FoundChunk, found: Walk, starts: set[int], budget: Budget) -> array[int] | None:
-    """Return the entries if the chunk is an index of chunks half of which the walk has met; the others are damaged."""
+def _entries_of(place: Bytes, chunk: FoundChunk, found: Scan, starts: set[int], budget: Budget) -> array[int] | None:
+    """Return the entries if the chunk is an index of chunks, half of which the scan has found."""
     info = chunk.info
     if info.typesize != ENTRY_LEN or info.nbytes % ENTRY_LEN or info.vlblocks:
         return None
@@ -247,7 +247,7 @@ def _entries_of(place: Bytes, chunk: FoundChunk, found: Walk, starts: set[int], 
     return None
 
 
-def _is_vlmeta(place: Bytes, chunk: FoundChunk, found: Walk) -> bool:
+def _is_vlmeta(place: Bytes, chunk: FoundChunk, found: Scan) -> bool:
     """Return whether the chunk is the content of a vlmetalayer."""
     if chunk.sealed or chunk.position < _VLMETA_CONTENT.size:
         return False

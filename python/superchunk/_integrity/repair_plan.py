@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
-from superchunk._anatomy import MIN_HEADER_LEN, correct_index, examine, of_commit, vlmeta_problem
-from superchunk._array_layer import layer_name, layout_in, true_layout
-from superchunk._budget import Budget, most_entries
-from superchunk._chunkplaces import FilePlaces, FolderPlaces
-from superchunk._pieces import LOST, Piece, Pieces
-from superchunk._repair_array import older_layers
-from superchunk._walk import NO_CODEC, NOT_DECODED, find_vlmeta, judge, walk
+from superchunk._integrity.array_layer import layer_name, layout_in, true_layout
+from superchunk._integrity.budget import Budget, most_entries
+from superchunk._integrity.inspect import MIN_HEADER_LEN, correct_index, examine, of_commit, vlmeta_problem
+from superchunk._integrity.locations import FilePlaces, FolderPlaces
+from superchunk._integrity.recovered import LOST, RecoveredChunk, RecoveredChunks
+from superchunk._integrity.repair_array import older_layers
+from superchunk._integrity.scan import NO_CODEC, NOT_DECODED, find_vlmeta, judge, scan
 from superchunk.exceptions import FormatError, SuperchunkError
 from superchunk.frame.header import FrameHeader
 from superchunk.frame.index import count_special, special_kind
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from superchunk._anatomy import Anatomy, Bytes
-    from superchunk._chunkplaces import ChunkPlaces
-    from superchunk._pieces import ChunkClass
-    from superchunk._walk import FoundChunk, Judgement
+    from superchunk._integrity.inspect import Bytes, FrameInspection
+    from superchunk._integrity.locations import ChunkPlaces
+    from superchunk._integrity.recovered import ChunkClass
+    from superchunk._integrity.scan import FoundChunk, Judgement
     from superchunk.frame.b2nd import ArrayLayout
     from superchunk.frame.index import Index
     from superchunk.storage.file import FileBytes
@@ -90,7 +90,7 @@ class Plan:
     chunksize: int
     meta: dict[str, bytes]
     vlmeta: dict[str, bytes]
-    pieces: Pieces = field(default_factory=Pieces)
+    pieces: RecoveredChunks = field(default_factory=RecoveredChunks)
     notes: list[str] = field(default_factory=list)
     """What was used, and what is lost besides chunks."""
     fill: tuple[int, int] | None = None
@@ -158,7 +158,7 @@ class Classifier:
         self.typesizes: set[int] = set()
         """Sizes of items that chunks have which are not lost."""
 
-    def piece(self, number: int, entry: int) -> Piece:
+    def piece(self, number: int, entry: int) -> RecoveredChunk:
         """Return what becomes of the stored chunk that an index names."""
         if entry in self._known:
             self.twins[number] = self._known[entry]
@@ -170,7 +170,7 @@ class Classifier:
             self._known[entry] = number
         return found
 
-    def _stored(self, number: int, entry: int) -> Piece:
+    def _stored(self, number: int, entry: int) -> RecoveredChunk:
         """Return what becomes of a chunk with bytes of its own."""
         position, file = self._places.position(entry), self._places.file(entry)
         source = self._places.source(entry, None)
@@ -201,17 +201,17 @@ class Classifier:
         if judgement != "whole":
             reason = NO_CODEC if judgement == "no codec" else NOT_DECODED
         grade: ChunkClass = "doubtful" if reason else "whole"
-        return Piece(source, 0, info.nbytes, grade, position, reason, file, info.vlblocks)
+        return RecoveredChunk(source, 0, info.nbytes, grade, position, reason, file, info.vlblocks)
 
 
-def _lost(position: int, reason: str, file: str = "") -> Piece:
-    return Piece(None, 0, -1, "lost", position, reason, file)
+def _lost(position: int, reason: str, file: str = "") -> RecoveredChunk:
+    return RecoveredChunk(None, 0, -1, "lost", position, reason, file)
 
 
-def special_piece(entry: int, number: int) -> Piece:
+def special_piece(entry: int, number: int) -> RecoveredChunk:
     """Return the chunk that a negative entry stands for, lost if there is no such special value."""
     try:
-        return Piece(None, special_kind(entry, number), -1, "whole", entry)
+        return RecoveredChunk(None, special_kind(entry, number), -1, "whole", entry)
     except FormatError as error:
         return _lost(-1, str(error))
 
@@ -242,7 +242,7 @@ def make_plan(
     folder: str | None,
     progress: Callable[[int, int], object] | None = None,
     *,
-    found: Anatomy | None = None,
+    found: FrameInspection | None = None,
 ) -> Plan:
     """Return what can be put together of the frame at `place`.
 
@@ -287,8 +287,8 @@ def make_plan(
     if folder is not None:
         plan.without_index = not plan.pieces and found.lost
         return plan
-    if _must_walk(plan, found, place, complete=complete):
-        _by_walking(plan, found, place, budget, complete=complete)
+    if _must_scan(plan, found, place, complete=complete):
+        _by_scanning(plan, found, place, budget, complete=complete)
         settle_sizes(plan)
         _settle_typesize(plan)
     if not plan.pieces and header is None:
@@ -306,7 +306,7 @@ def _may_fill(plan: Plan, header: FrameHeader, nchunks: int, entry: int) -> bool
         return False
 
 
-def _metadata(place: Bytes, found: Anatomy, budget: Budget) -> Plan:
+def _metadata(place: Bytes, found: FrameInspection, budget: Budget) -> Plan:
     """Return a plan without chunks."""
     header = found.header
     notes = [f"{part.name}: {part.status}, {part.message}" for part in found.parts if part.status == "damaged"]
@@ -405,7 +405,7 @@ def _whole_layers(place: Bytes, layers: Mapping[str, bytes], notes: list[str], b
 
 def _by_index(
     plan: Plan,
-    found: Anatomy,
+    found: FrameInspection,
     place: Bytes,
     folder: str | None,
     budget: Budget,
@@ -435,7 +435,7 @@ def _by_index(
                     f"it names {stored} stored chunks or more, and there is room for {most_stored(places, place.size)}"
                 )
                 plan.notes.append(f"the index chunk cannot be true: {text}")
-                plan.pieces = Pieces()
+                plan.pieces = RecoveredChunks()
                 return False
             _add_entries(plan.pieces, classifier, start, entries)
             if progress is not None:
@@ -455,7 +455,7 @@ def most_stored(places: ChunkPlaces, size: int) -> int:
     return most_entries(size) if places.apart else places.room // _CHUNK_MIN
 
 
-def _add_entries(pieces: Pieces, classifier: Classifier, start: int, entries: array[int]) -> None:
+def _add_entries(pieces: RecoveredChunks, classifier: Classifier, start: int, entries: array[int]) -> None:
     """Add the chunks of some entries, those of one special value in a row together."""
     values = np.frombuffer(entries, dtype=np.int64)
     ends = np.flatnonzero((values[1:] != values[:-1]) | (values[1:] >= 0)) + 1
@@ -486,7 +486,7 @@ def _entries(index: Index) -> Iterator[tuple[int, int]]:
         yield from enumerate(index.slice(start, min(start + _SLAB, len(index))), start)
 
 
-def _must_walk(plan: Plan, found: Anatomy, place: Bytes, *, complete: bool) -> bool:
+def _must_scan(plan: Plan, found: FrameInspection, place: Bytes, *, complete: bool) -> bool:
     """Return whether chunks may be where no index leads."""
     header = found.header
     if header is not None and not header.nbytes:
@@ -499,7 +499,7 @@ def _must_walk(plan: Plan, found: Anatomy, place: Bytes, *, complete: bool) -> b
     return bool((plan.pieces.grades == LOST).any()) or bool(told_of_last(plan))
 
 
-def _is_empty(place: Bytes, found: Anatomy, header: FrameHeader) -> bool:
+def _is_empty(place: Bytes, found: FrameInspection, header: FrameHeader) -> bool:
     """Return whether the trailer stands where the first chunk would, and is not one that an older commit left there."""
     told = max((at + length for at, length in found.layers.values()), default=MIN_HEADER_LEN)
     stands_there = int.from_bytes(place.read(4, 0x0B), "big")
@@ -518,11 +518,11 @@ def _is_empty(place: Bytes, found: Anatomy, header: FrameHeader) -> bool:
     return place.size - length <= at or place.read(len(_TRAILER), place.size - length) != _TRAILER
 
 
-def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget, *, complete: bool) -> None:
+def _by_scanning(plan: Plan, found: FrameInspection, place: Bytes, budget: Budget, *, complete: bool) -> None:
     """Add the chunks that are found without the index."""
     header = found.header
     start = MIN_HEADER_LEN if header is None else header.header_len
-    met = walk(place, start, budget, exact=header is not None, layout=layout_in(plan.meta))
+    met = scan(place, start, budget, exact=header is not None, layout=layout_in(plan.meta))
     if header is None:
         infer(plan, place, [chunk.info for chunk in met.chunks], met.base)
     others_sealed = any(chunk.sealed for chunk in met.chunks)
@@ -531,7 +531,7 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget, *, com
         plan.notes.append("an index chunk found in the file")
         index_at, entries = met.indexes[-1]
         by_place = {chunk.position - met.base: chunk for chunk in met.chunks}
-        plan.pieces = Pieces(
+        plan.pieces = RecoveredChunks(
             special_piece(entry, number)
             if entry < 0
             else _named(place, by_place[entry], others_sealed=others_sealed)
@@ -553,11 +553,11 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget, *, com
     taken = {piece.position for piece in plan.pieces if piece.source is not None}
     extras = [chunk for chunk in met.chunks if chunk.position not in taken and fits(plan, chunk.info)]
 
-    def guess(chunk: FoundChunk) -> Piece:
+    def guess(chunk: FoundChunk) -> RecoveredChunk:
         return _guess(place, chunk, others_sealed=others_sealed)
 
     if not plan.pieces:
-        plan.pieces = Pieces(map(guess, extras))
+        plan.pieces = RecoveredChunks(map(guess, extras))
         return
     fitting = [chunk for chunk in extras if chunk.info.nbytes == told_of_last(plan)]
     if len(fitting) == 1 and not found.index_is_old:
@@ -574,7 +574,9 @@ def _by_walking(plan: Plan, found: Anatomy, place: Bytes, budget: Budget, *, com
     place_found(plan, lost, list(map(guess, extras)), older)
 
 
-def place_found(plan: Plan, lost: Sequence[int], found: Sequence[Piece], older: Sequence[Mapping[int, int]]) -> None:
+def place_found(
+    plan: Plan, lost: Sequence[int], found: Sequence[RecoveredChunk], older: Sequence[Mapping[int, int]]
+) -> None:
     """Put chunks that no index names where they may belong: in the places of lost ones, or at the end.
 
     Parameters
@@ -636,7 +638,7 @@ def _begins(place: Bytes, at: int, like: bytes) -> bool:
     return sum(here[part] == like[part] for part in _ALIKE) >= len(_ALIKE) - 1
 
 
-def _fill_between(plan: Plan, lost: Sequence[int], found: Sequence[Piece]) -> list[Piece]:
+def _fill_between(plan: Plan, lost: Sequence[int], found: Sequence[RecoveredChunk]) -> list[RecoveredChunk]:
     """Put chunks that were found in the places of lost ones, and return those that go nowhere.
 
     If there are as many, in their order. Otherwise where a single one stands between its neighbours.
@@ -667,7 +669,7 @@ def _beside(plan: Plan, number: int, step: int) -> float:
     return float("inf") * step
 
 
-def _add(plan: Plan, found: Sequence[Piece]) -> None:
+def _add(plan: Plan, found: Sequence[RecoveredChunk]) -> None:
     """Add chunks whose numbers nobody knows at the end, unless that would be no array any more."""
     if not found:
         return
@@ -694,7 +696,7 @@ def _older_commits(place: Bytes) -> list[dict[int, int]]:
     return found
 
 
-def _named(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> Piece:
+def _named(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> RecoveredChunk:
     """Return a chunk that an index chunk names which was found."""
     reason = {"not decoded": NOT_DECODED, "no codec": NO_CODEC}.get(chunk.judgement, "")
     if not chunk.sealed and others_sealed:
@@ -702,18 +704,18 @@ def _named(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> Piece:
     return _as_piece(place, chunk, reason)
 
 
-def _guess(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> Piece:
+def _guess(place: Bytes, chunk: FoundChunk, *, others_sealed: bool) -> RecoveredChunk:
     reason = "its place, and whether it was deleted or replaced, is a guess"
     if others_sealed and not chunk.sealed:
         reason += "; so is its content, for it has no seal, and others have"
     return _as_piece(place, chunk, reason)
 
 
-def _as_piece(place: Bytes, chunk: FoundChunk, reason: str) -> Piece:
+def _as_piece(place: Bytes, chunk: FoundChunk, reason: str) -> RecoveredChunk:
     """Return a chunk that was found, whole if there is no `reason` against it."""
     source = place.source(chunk.position, chunk.info.cbytes)
     grade: ChunkClass = "doubtful" if reason else "whole"
-    return Piece(source, 0, chunk.info.nbytes, grade, chunk.position, reason, "", chunk.info.vlblocks)
+    return RecoveredChunk(source, 0, chunk.info.nbytes, grade, chunk.position, reason, "", chunk.info.vlblocks)
 
 
 def is_array(plan: Plan) -> bool:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
-from superchunk._array_layer import decode_chunk
-from superchunk._report import ChunkReport
+from superchunk._integrity.array_layer import decode_chunk
+from superchunk._integrity.report import ChunkReport
 from superchunk.exceptions import FormatError, SuperchunkError, UnsupportedError
 from superchunk.frame.index import ENTRY_LEN, count_special, special_kind
 from superchunk.frame.integrity import SEAL_LEN, SEAL_MAGIC
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from superchunk._budget import Budget
-    from superchunk._chunkplaces import ChunkPlaces
-    from superchunk._report import PartStatus
+    from superchunk._integrity.budget import Budget
+    from superchunk._integrity.locations import ChunkPlaces
+    from superchunk._integrity.report import PartStatus
     from superchunk.frame.b2nd import ArrayLayout
     from superchunk.frame.index import Index
 

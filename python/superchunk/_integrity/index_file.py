@@ -15,8 +15,8 @@ import os
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from superchunk._anatomy import Bytes
-from superchunk._report import PartReport
+from superchunk._integrity.inspect import Bytes
+from superchunk._integrity.report import PartReport
 from superchunk.exceptions import StorageError, SuperchunkError
 from superchunk.storage.file import FileBytes
 from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, joined, open_folder

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from superchunk._array_layer import layer_name, true_layout
-from superchunk._budget import most_entries
-from superchunk._pieces import Piece
+from superchunk._integrity.array_layer import layer_name, true_layout
+from superchunk._integrity.budget import most_entries
+from superchunk._integrity.recovered import RecoveredChunk
 from superchunk.exceptions import FormatError
 from superchunk.storage.recovery import commits
 
 if TYPE_CHECKING:
-    from superchunk._anatomy import Bytes
-    from superchunk._repair_plan import Plan
+    from superchunk._integrity.inspect import Bytes
+    from superchunk._integrity.repair_plan import Plan
     from superchunk.frame.b2nd import ArrayLayout
 
 __all__ = ["older_layers", "settle_array"]
@@ -54,7 +54,7 @@ def settle_array(plan: Plan) -> None:
         try:
             layout = _layout(plan, content)
             if layout.nchunks > nchunks and regular and plan.fill is None and _is_claimed(plan, layout):
-                lost = Piece(None, 0, plan.chunksize, "lost", -1, "no bytes of it were found")
+                lost = RecoveredChunk(None, 0, plan.chunksize, "lost", -1, "no bytes of it were found")
                 plan.pieces.extend(lost, layout.nchunks - nchunks)
                 nchunks = layout.nchunks
             if regular or not nchunks:

@@ -17,15 +17,15 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Final
 
-from superchunk._chunkmap import BEST_RATIO, DAMAGED, SAMPLES, chunk_map, colour
-from superchunk._info import bytes_text
+from superchunk._display.chunk_map import BEST_RATIO, DAMAGED, SAMPLES, chunk_map, colour
+from superchunk._display.info import bytes_text
 from superchunk.exceptions import ClosedError, SuperchunkError
 from superchunk.params import Filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from superchunk._chunkmap import MapCell
+    from superchunk._display.chunk_map import MapCell
     from superchunk.params import CParams
     from superchunk.schunk import SChunk
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._anatomy import decode_in_pieces
+from superchunk._integrity.inspect import decode_in_pieces
 from superchunk._zfp import IDS, codecs
 from superchunk.exceptions import DtypeError, FormatError, UnsupportedError
 from superchunk.frame.b2nd import LAYERS, ArrayLayout
@@ -20,8 +20,8 @@ from superchunk.frame.dtypes import parse_dtype
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from superchunk._budget import Budget
     from superchunk._engine import Source
+    from superchunk._integrity.budget import Budget
 
 __all__ = ["decode_chunk", "layer_name", "layout_in", "true_layout"]
 

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
 
-__all__ = ["LOST", "ChunkClass", "Piece", "Pieces"]
+__all__ = ["LOST", "ChunkClass", "RecoveredChunk", "RecoveredChunks"]
 
 ChunkClass = Literal["whole", "doubtful", "lost"]
 """What became of a chunk."""
 
 _GRADES: Final[tuple[ChunkClass, ...]] = ("whole", "doubtful", "lost")
 LOST: Final = _GRADES.index("lost")
-"""How `Pieces.grades` has a lost chunk."""
+"""How `RecoveredChunks.grades` has a lost chunk."""
 
 _NOTHING, _RANGE, _FILE, _OTHER = range(4)
 _MOST_REASONS: Final = 4096
 
 
-class Piece(NamedTuple):
+class RecoveredChunk(NamedTuple):
     """One chunk of the result."""
 
     source: Source | None
@@ -53,15 +53,15 @@ class Piece(NamedTuple):
     vlblocks: bool = False
     """Whether it has blocks of variable length."""
 
-    def lost(self, reason: str) -> Piece:
+    def lost(self, reason: str) -> RecoveredChunk:
         """Return the same without bytes."""
-        return Piece(None, 0, -1, "lost", self.position, reason, self.file)
+        return RecoveredChunk(None, 0, -1, "lost", self.position, reason, self.file)
 
 
-class Pieces:
-    """Pieces, in the order of the result; none can be put between others or removed."""
+class RecoveredChunks:
+    """RecoveredChunks, in the order of the result; none can be put between others or removed."""
 
-    def __init__(self, pieces: Iterable[Piece] = ()) -> None:
+    def __init__(self, pieces: Iterable[RecoveredChunk] = ()) -> None:
         """Take the first ones."""
         self._kinds, self._specials, self._grades, self._vlblocks = bytearray(), bytearray(), bytearray(), bytearray()
         self._positions, self._limits, self._nbytes = array("q"), array("q"), array("q")
@@ -80,11 +80,11 @@ class Pieces:
         """Return how many there are."""
         return len(self._kinds)
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[RecoveredChunk]:
         """Yield them all."""
         return map(self.__getitem__, range(len(self)))
 
-    def __getitem__(self, at: int) -> Piece:
+    def __getitem__(self, at: int) -> RecoveredChunk:
         """Return the piece at place `at`, 0 or more."""
         kind, position = self._kinds[at], self._positions[at]
         name = chunk_name(position) if self._named[at] else ""
@@ -95,7 +95,7 @@ class Pieces:
             source = (joined(self._folder, name), 0, self._limits[at])
         elif kind == _OTHER:
             source, name = self._others[at]
-        return Piece(
+        return RecoveredChunk(
             source,
             self._specials[at],
             self._nbytes[at],
@@ -106,7 +106,7 @@ class Pieces:
             bool(self._vlblocks[at]),
         )
 
-    def __setitem__(self, at: int, piece: Piece) -> None:
+    def __setitem__(self, at: int, piece: RecoveredChunk) -> None:
         """Put a piece in the place of another one."""
         self._others.pop(at, None)
         kind, named = self._kind(piece)
@@ -119,12 +119,12 @@ class Pieces:
         self._limits[at] = piece.source[2] if isinstance(piece.source, tuple) else 0
         self._reasons[at] = self._number(piece.reason)
 
-    def append(self, piece: Piece) -> None:
+    def append(self, piece: RecoveredChunk) -> None:
         """Add a piece at the end."""
         self.extend(piece._replace(source=None), 1)
         self[len(self) - 1] = piece
 
-    def extend(self, piece: Piece, count: int) -> None:
+    def extend(self, piece: RecoveredChunk, count: int) -> None:
         """Add a piece without bytes at the end, `count` times."""
         for column, value in (
             (self._kinds, _NOTHING),
@@ -183,7 +183,7 @@ class Pieces:
             self._texts.append(reason)
         return self._numbers[reason]
 
-    def _kind(self, piece: Piece) -> tuple[int, bool]:
+    def _kind(self, piece: RecoveredChunk) -> tuple[int, bool]:
         """Return how the source is kept, and whether the file has the chunk's name."""
         source = piece.source
         named = bool(piece.file) and 0 <= piece.position < 2**32 and piece.file == chunk_name(piece.position)

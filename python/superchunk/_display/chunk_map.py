@@ -7,7 +7,7 @@
     looked     ^       ^       ^                some chunks of each: the header, nothing more
 
 The cost is bounded whatever the number of chunks: at most `SAMPLES` headers are read. A cell says how many of its
-chunks were looked at. Nothing is decompressed, and drawing is left to others: `_card` for notebooks, `superchunk.cli`
+chunks were looked at. Nothing is decompressed, and drawing is left to others: `card` for notebooks, `superchunk.cli`
 for terminals and pictures.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._chunk_reads import ChunkReads
-from superchunk._info import bytes_text
+from superchunk._display.info import bytes_text
 from superchunk.exceptions import FormatError, StorageError
 from superchunk.params import SpecialValue
 

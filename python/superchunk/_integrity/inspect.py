@@ -9,7 +9,7 @@ r"""Finding the parts of a frame of which any may be damaged, and which of them 
 `loading.parse_frame` gives up at the first thing that is wrong, as who reads data
 should. Here nothing is taken for granted and nothing ends the search: a header that
 does not fit is replaced by its copy in the commit record, if with that the fingerprint
-fits; so it is known which of the two is damaged. Chunks are the work of `_chunkcheck`.
+fits; so it is known which of the two is damaged. Chunks are the work of `check_chunk`.
 
 Source: docs/format/integrity.md; docs/format/cframe.md, "Layout".
 """
@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
-from superchunk._budget import Budget
-from superchunk._report import PartReport
+from superchunk._integrity.budget import Budget
+from superchunk._integrity.report import PartReport
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
 from superchunk.frame.header import FIXED_LEN, MAGIC, MIN_TRAILER_LEN, FrameHeader
 from superchunk.frame.index import ENTRY_LEN, Index, located
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from superchunk._engine import Source
-    from superchunk._report import PartStatus
+    from superchunk._integrity.report import PartStatus
     from superchunk.storage.loading import Loaded
 
 __all__ = [
     "MIN_HEADER_LEN",
-    "Anatomy",
     "Bytes",
+    "FrameInspection",
     "begins_like_a_frame",
     "correct_index",
     "decode_in_pieces",
@@ -197,7 +197,7 @@ def _has_record_room(trailer: Trailer, length: int, header_len: int) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class Anatomy:
+class FrameInspection:
     """What a frame consists of, as far as it could be found out."""
 
     parts: list[PartReport] = field(default_factory=list)
@@ -230,7 +230,7 @@ class Anatomy:
     """Whether header, index and trailer are as they were written."""
 
 
-def examine(place: Bytes, budget: Budget | None = None) -> Anatomy:
+def examine(place: Bytes, budget: Budget | None = None) -> FrameInspection:
     """Return what the frame at `place` consists of, and what is wrong with it.
 
     Parameters
@@ -272,18 +272,18 @@ def examine(place: Bytes, budget: Budget | None = None) -> Anatomy:
         raw = place.read(min(len(found.raw), place.size), 0)
         return _report(place, found, of_found, raw, budget, error)
     if own is None or rest is None:
-        return Anatomy(parts=[_part("header", "damaged", 0, 0, error)], lost=True)
+        return FrameInspection(parts=[_part("header", "damaged", 0, 0, error)], lost=True)
     older = newest if newest is not None and newest.header.nbytes else None
     return _report(place, own, rest, own.raw, budget, older=older)
 
 
-def of_commit(place: Bytes, commit: Loaded, budget: Budget) -> Anatomy:
+def of_commit(place: Bytes, commit: Loaded, budget: Budget) -> FrameInspection:
     """Return what the frame at `place` consisted of with an older commit that is whole."""
     head = _Head(fields=commit.header, raw=commit.raw_header, layers=commit.layers)
     return _report(place, head, _rest(place, head), head.raw, budget)
 
 
-def correct_index(place: Bytes, found: Anatomy) -> bool:
+def correct_index(place: Bytes, found: FrameInspection) -> bool:
     """Put that byte of a small index chunk right with which the fingerprint fits; return whether there is one.
 
     No other change of one byte fits: the fingerprint has 128 bits.
@@ -604,11 +604,11 @@ def _report(
     error: str = "",
     *,
     older: Loaded | None = None,
-) -> Anatomy:
+) -> FrameInspection:
     """Return the findings about a frame whose header is `head` and stands there as `raw`."""
     sealed = rest.says_fingerprint or rest.type_is_damaged or rest.type_is_lost
     proven = rest.fits or rest.type_is_damaged
-    found = Anatomy(
+    found = FrameInspection(
         header=head.fields,
         raw_header=head.raw,
         layers=head.layers,
@@ -712,7 +712,7 @@ def _differences(head: _Head, raw: bytes, truth: bytes) -> tuple[list[str], set[
     return fields, layers
 
 
-def _index_parts(found: Anatomy, rest: _Rest, older: Loaded | None) -> str:
+def _index_parts(found: FrameInspection, rest: _Rest, older: Loaded | None) -> str:
     """Add the findings about the index, and about what to look at instead of it."""
     note = ""
     if older is not None:
@@ -737,7 +737,7 @@ def _index_parts(found: Anatomy, rest: _Rest, older: Loaded | None) -> str:
     return note
 
 
-def _status_of(found: Anatomy, rest: _Rest) -> PartStatus:
+def _status_of(found: FrameInspection, rest: _Rest) -> PartStatus:
     """Return what is known of index and trailer that can be read."""
     if found.proven:
         return "sound"
@@ -746,7 +746,7 @@ def _status_of(found: Anatomy, rest: _Rest) -> PartStatus:
     return "not sealed"
 
 
-def _trailer_parts(found: Anatomy, rest: _Rest, note: str, budget: Budget) -> list[PartReport]:
+def _trailer_parts(found: FrameInspection, rest: _Rest, note: str, budget: Budget) -> list[PartReport]:
     """Return the findings about commit record, trailer, vlmetalayers and fingerprint."""
     parts = []
     header = found.header

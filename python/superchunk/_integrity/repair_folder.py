@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
-from superchunk._anatomy import MIN_HEADER_LEN, examine
-from superchunk._array_layer import layout_in
-from superchunk._budget import Budget, most_entries
-from superchunk._chunkplaces import FolderPlaces
-from superchunk._index_file import opened_index, settled_place
-from superchunk._pieces import LOST, Pieces
-from superchunk._repair_plan import (
+from superchunk._integrity.array_layer import layout_in
+from superchunk._integrity.budget import Budget, most_entries
+from superchunk._integrity.index_file import opened_index, settled_place
+from superchunk._integrity.inspect import MIN_HEADER_LEN, examine
+from superchunk._integrity.locations import FolderPlaces
+from superchunk._integrity.recovered import LOST, RecoveredChunks
+from superchunk._integrity.repair_plan import (
     UNSEALED_REASON,
     Classifier,
     fits,
@@ -40,9 +40,9 @@ from superchunk.storage.folder import list_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from superchunk._anatomy import Bytes
-    from superchunk._pieces import Piece
-    from superchunk._repair_plan import Plan
+    from superchunk._integrity.inspect import Bytes
+    from superchunk._integrity.recovered import RecoveredChunk
+    from superchunk._integrity.repair_plan import Plan
 
 __all__ = ["plan_folder"]
 
@@ -116,12 +116,14 @@ def _look_around(plan: Plan, place: Bytes, folder: str) -> None:
     if entries is not None:
         plan.notes.append("an index chunk that the header does not fit")
         stored = iter(found)
-        plan.pieces = Pieces(
+        plan.pieces = RecoveredChunks(
             next(stored) if entry >= 0 else special_piece(entry, number) for number, entry in enumerate(entries)
         )
         return
     plan.notes.append("the names of the chunk files; special chunks, which have none, are lost")
-    plan.pieces = Pieces(piece._replace(grade="doubtful", reason=_GUESS) for piece in found if piece.grade != "lost")
+    plan.pieces = RecoveredChunks(
+        piece._replace(grade="doubtful", reason=_GUESS) for piece in found if piece.grade != "lost"
+    )
 
 
 def _unfitting_index(place: Bytes, at: int, idents: set[int]) -> array[int] | None:
@@ -143,7 +145,7 @@ def _unfitting_index(place: Bytes, at: int, idents: set[int]) -> array[int] | No
     return entries if len(set(stored)) == len(stored) and idents.issuperset(stored) else None
 
 
-def _pieces(plan: Plan, folder: str, idents: Iterable[int]) -> list[Piece]:
+def _pieces(plan: Plan, folder: str, idents: Iterable[int]) -> list[RecoveredChunk]:
     """Return what becomes of chunk files, whatever their sizes."""
     places = FolderPlaces(folder)
     classifier = Classifier(places, Budget.of(places.room), layout=layout_in(plan.meta))
@@ -154,7 +156,7 @@ def _pieces(plan: Plan, folder: str, idents: Iterable[int]) -> list[Piece]:
     return pieces
 
 
-def _unnamed(plan: Plan, folder: str, reason: str) -> list[Piece]:
+def _unnamed(plan: Plan, folder: str, reason: str) -> list[RecoveredChunk]:
     """Return the chunks in files that the plan does not name and that can be the frame's."""
     known = {piece.position for piece in plan.pieces if piece.source is not None}
     found = _pieces(plan, folder, sorted(list_folder(folder).chunks.keys() - known))

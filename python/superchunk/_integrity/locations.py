@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from superchunk._anatomy import Bytes
     from superchunk._engine import Source
+    from superchunk._integrity.inspect import Bytes
 
 __all__ = ["ChunkPlaces", "FilePlaces", "FolderPlaces"]
 

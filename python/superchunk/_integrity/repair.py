@@ -3,7 +3,7 @@
 ::
 
     verify ── sound: nothing to do
-       └──── damaged ── plan (`_repair_plan`) ── a new frame, written aside and renamed
+       └──── damaged ── plan (`repair_plan`) ── a new frame, written aside and renamed
 
 The damaged file stays as it is, unless the new one is to take its name.
 
@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from superchunk import _engine
-from superchunk._anatomy import begins_like_a_frame
 from superchunk._chunk_reads import chunk_bytes
-from superchunk._index_file import bytes_of_file, chunk_files
-from superchunk._pieces import LOST
-from superchunk._repair_array import settle_array
-from superchunk._repair_folder import plan_folder
-from superchunk._repair_plan import make_plan, plan_recovery
-from superchunk._report import place_of
-from superchunk._verify import verify, verify_as_earned
+from superchunk._integrity.index_file import bytes_of_file, chunk_files
+from superchunk._integrity.inspect import begins_like_a_frame
+from superchunk._integrity.recovered import LOST
+from superchunk._integrity.repair_array import settle_array
+from superchunk._integrity.repair_folder import plan_folder
+from superchunk._integrity.repair_plan import make_plan, plan_recovery
+from superchunk._integrity.report import place_of
+from superchunk._integrity.verify import verify, verify_as_earned
 from superchunk.exceptions import ArgumentError
 from superchunk.params import local_path
 from superchunk.storage.changes import repeated_chunk
@@ -42,9 +42,9 @@ from superchunk.storage.target import ReplaceRule, absolute_path, check_target, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from superchunk._pieces import ChunkClass, Piece
-    from superchunk._repair_plan import Plan
-    from superchunk._report import VerifyReport
+    from superchunk._integrity.recovered import ChunkClass, RecoveredChunk
+    from superchunk._integrity.repair_plan import Plan
+    from superchunk._integrity.report import VerifyReport
 
 __all__ = ["RepairReport", "RepairedChunk", "repair"]
 
@@ -320,7 +320,7 @@ def _batches(plan: Plan, *, variable: bool) -> Iterator[tuple[int, list[bytes]]]
                 held, size = [], 0
 
 
-def _chunk_of(plan: Plan, piece: Piece, *, variable: bool) -> bytes:
+def _chunk_of(plan: Plan, piece: RecoveredChunk, *, variable: bool) -> bytes:
     """Return the bytes of a chunk of the result that has none in the damaged frame."""
     typesize = plan.settings.typesize
     if plan.vlblocks:
@@ -334,7 +334,7 @@ def _chunk_of(plan: Plan, piece: Piece, *, variable: bool) -> bytes:
     return _engine.special_chunk(kind, piece.nbytes, typesize)
 
 
-def _listed(number: int, piece: Piece) -> RepairedChunk:
+def _listed(number: int, piece: RecoveredChunk) -> RepairedChunk:
     return RepairedChunk(
         nchunk=number, status=piece.grade, position=piece.position, reason=piece.reason, file=piece.file
     )

@@ -1,7 +1,7 @@
 """`verify`: finding out whether every byte of a frame is as it was written.
 
 Every part is looked at for itself; nothing that is damaged ends the search. See
-`_anatomy` for the parts, `_chunkcheck` for the chunks, `_report` for the answer.
+`inspect` for the parts, `check_chunk` for the chunks, `report` for the answer.
 
 Source: docs/format/integrity.md.
 """
@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
-from superchunk._anatomy import Bytes, decode_in_pieces, examine, looks_like_a_frame
-from superchunk._array_layer import decode_chunk, layer_name, layout_in, true_layout
-from superchunk._budget import Budget
-from superchunk._chunkcheck import MOST_LISTED, ChunkCheck
-from superchunk._chunkplaces import FilePlaces, FolderPlaces
-from superchunk._index_file import bytes_of_file, chunk_files, opened_index, settled_part
-from superchunk._report import ChunkReport, PartReport, VerifyReport
+from superchunk._integrity.array_layer import decode_chunk, layer_name, layout_in, true_layout
+from superchunk._integrity.budget import Budget
+from superchunk._integrity.check_chunk import MOST_LISTED, ChunkCheck
+from superchunk._integrity.index_file import bytes_of_file, chunk_files, opened_index, settled_part
+from superchunk._integrity.inspect import Bytes, decode_in_pieces, examine, looks_like_a_frame
+from superchunk._integrity.locations import FilePlaces, FolderPlaces
+from superchunk._integrity.report import ChunkReport, PartReport, VerifyReport
 from superchunk.exceptions import ArgumentError, FormatError, StorageError, UnsupportedError
 from superchunk.frame.legacy import HEAD_LEN, is_legacy
 from superchunk.params import default_nthreads, local_path
@@ -34,9 +34,9 @@ from superchunk.storage.target import absolute_path, missing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk._anatomy import Anatomy
-    from superchunk._chunkplaces import ChunkPlaces
-    from superchunk._report import FrameStatus
+    from superchunk._integrity.inspect import FrameInspection
+    from superchunk._integrity.locations import ChunkPlaces
+    from superchunk._integrity.report import FrameStatus
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["bytes_of_buffer", "verify", "verify_as_earned", "verify_held"]
@@ -363,7 +363,7 @@ def _legacy(place: Bytes, path: str, offset: int, *, decode: bool) -> VerifyRepo
     )
 
 
-def _blame_index(found: Anatomy, why: str) -> None:
+def _blame_index(found: FrameInspection, why: str) -> None:
     """Note what the chunks show about the index."""
     for n, part in enumerate(found.parts):
         if part.name == "index chunk":
@@ -376,12 +376,12 @@ def _blame_index(found: Anatomy, why: str) -> None:
             )
 
 
-def _contents(found: Anatomy) -> dict[str, bytes]:
+def _contents(found: FrameInspection) -> dict[str, bytes]:
     """Return the fixed metalayers."""
     return {name: found.raw_header[at : at + length] for name, (at, length) in found.layers.items()}
 
 
-def _blame_layer(found: Anatomy, nchunks: int | None) -> None:
+def _blame_layer(found: FrameInspection, nchunks: int | None) -> None:
     """Note whether the layer of an array can be true."""
     meta, header = _contents(found), found.header
     name = layer_name(meta)
@@ -401,7 +401,7 @@ def _blame_layer(found: Anatomy, nchunks: int | None) -> None:
             found.parts[n] = replace(part, status="damaged", message="; ".join(filter(None, (problem, part.message))))
 
 
-def _overall(found: Anatomy, check: ChunkCheck | None) -> FrameStatus:
+def _overall(found: FrameInspection, check: ChunkCheck | None) -> FrameStatus:
     """Return the worst of all."""
     statuses = {part.status for part in found.parts}
     if check is not None:
