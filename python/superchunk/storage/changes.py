@@ -109,7 +109,7 @@ class PastTable(ChunkTable):
         """The entries whose chunks have seals; None: no seal proves anything."""
         self.place = mark.place  # type: ignore[method-assign]
 
-    def shaken(self, version: int) -> bool:
+    def changed_since(self, version: int) -> bool:
         """Return False: nothing changes it."""
         del version
         return False

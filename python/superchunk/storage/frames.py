@@ -120,7 +120,7 @@ class FrameStore(StateHandle):
         try:
             if locking:  # nobody knows of the frame yet, so that nobody can come in between
                 use.state.disable_writing()
-                use.state.enable_writing(taking_turns=True)
+                use.state.enable_writing(takes_lock_turns=True)
             if publish:
                 store.publish()
         except BaseException:
@@ -196,7 +196,7 @@ class FrameStore(StateHandle):
                 store.writable = use.writable = True
                 with state.lock:
                     state.heal()
-                    state.enable_writing(taking_turns=locking)
+                    state.enable_writing(takes_lock_turns=locking)
                     state.sync_level, state.sealing = chosen.sync, chosen.seal
             # One that was loaded just now has nothing to catch up with, and who reads does not wait for a transaction.
             if state.users > 1 and not pinned and (writable or not state.in_transaction):

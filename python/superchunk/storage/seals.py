@@ -94,12 +94,12 @@ def checked_tail(fd: int, start: int, loaded: Loaded, changed_at: float) -> None
         return
     if loaded.sealed is None:
         check_fingerprint(loaded)
-    if record is None or record.settled >= header.frame_len:
+    if record is None or record.last_synced >= header.frame_len:
         return
     _check_header(loaded, record)
-    settled = max(record.settled, record.sealed_from) - header.header_len
+    last_synced = max(record.last_synced, record.sealed_from) - header.header_len
     for slab in stored_entries(loaded.index):
-        tail = [(nchunk, entry) for nchunk, entry in slab if entry >= settled]
+        tail = [(nchunk, entry) for nchunk, entry in slab if entry >= last_synced]
         sources = [(fd, start + header.header_len + entry, max(header.cbytes - entry, 0)) for _, entry in tail]
         for (nchunk, entry), (status, _) in zip(tail, _engine.check_seals(sources), strict=True):
             if status != SEALED:
