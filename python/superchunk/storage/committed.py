@@ -26,7 +26,7 @@ from weakref import ref
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
-from superchunk.frame.index import ENTRY_LEN
+from superchunk.frame.index import CHUNK_MIN, ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk.frame.metalayers import read_metalayers, write_metalayers
 from superchunk.frame.trailer import Trailer
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = ["CommittedFrame", "empty_frame"]
 
 _COMMIT_SHARE = 12
-_CHUNK_HEADER_LEN = 32
 
 
 def empty_frame(
@@ -629,7 +628,7 @@ class CommittedFrame(MutableChunkTable):
         nchunks = len(self.index)
         if self._index_of:
             return self._index_len * nchunks // self._index_of
-        return _CHUNK_HEADER_LEN + ENTRY_LEN * nchunks
+        return CHUNK_MIN + ENTRY_LEN * nchunks
 
     def _index_chunk(self, known: bytes | None) -> bytes:
         """Return the index chunk, and remember how long it is."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["copy_chunks"]
 
 _PIECE = 4 * 2**20
-_SLAB = 1024
+_GROUP = 1024
+"""Chunks whose sizes are asked together."""
 
 
 def copy_chunks(
@@ -63,8 +64,7 @@ def copy_chunks(
     header_len, done = end, 0
     base = state.start + len(state.header_bytes)
     total = state.live[0]
-    for start in range(0, len(state.index), _SLAB):
-        held = state.index.slice(start, min(start + _SLAB, len(state.index)))
+    for start, held in state.index.slabs(_GROUP):
         stored = [(n, entry) for n, entry in enumerate(held, start) if entry >= 0]
         sizes = iter(_engine.sizes([state.place(entry, n) for n, entry in stored]))
         for entry in held:

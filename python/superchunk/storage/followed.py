@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from superchunk import _engine
 from superchunk.exceptions import FormatError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN, MAGIC
-from superchunk.frame.index import ENTRY_LEN
+from superchunk.frame.index import CHUNK_MIN, check_entry
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FollowedFile", "range_in"]
 
-_CHUNK_MIN = 32
 # Pauses, in seconds, while a writer may be between two of its writes.
 _RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 
@@ -99,14 +98,14 @@ class FollowedFile(CommittedFrame):
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the range of the file that begins with chunk `nchunk`."""
-        room = self._room - entry
-        if room < _CHUNK_MIN:
-            raise _misplaced(entry, nchunk, self._room)
-        return (self.file.read_fd, self._base + entry, room)
+        left = self._room - entry
+        if left < CHUNK_MIN:
+            check_entry(entry, nchunk, self._room)
+        return (self.file.read_fd, self._base + entry, left)
 
     def most_stored(self) -> int:
         """Return how many chunks the data section has room for."""
-        return self._room // _CHUNK_MIN
+        return self._room // CHUNK_MIN
 
     @property
     def dead_bytes(self) -> int:
@@ -291,18 +290,7 @@ class FollowedFile(CommittedFrame):
 
 def range_in(file: FileBytes, base: int, room: int, entry: int, nchunk: int) -> Source:
     """Return the range of `file` that begins with chunk `nchunk`; chunks take `room` bytes from byte `base` on."""
-    if room - entry < _CHUNK_MIN:
-        raise _misplaced(entry, nchunk, room)
-    return (file.read_fd, base + entry, room - entry)
-
-
-def _misplaced(entry: int, nchunk: int, room: int) -> FormatError:
-    return FormatError(
-        f"index entry {nchunk}",
-        at=ENTRY_LEN * nchunk,
-        expected=f"at most {room - _CHUNK_MIN}",
-        found=entry,
-    )
+    return (file.read_fd, base + entry, check_entry(entry, nchunk, room))
 
 
 def _read(file: FileBytes, start: int, head: bytes | None = None) -> tuple[Loaded, int]:

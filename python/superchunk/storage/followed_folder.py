@@ -49,7 +49,6 @@ __all__ = ["FollowedFolder", "checked_chunks", "place_in", "read_present"]
 CHUNK_LIMIT = 2**31 + 64
 """Bytes that are looked at in a chunk file: the largest chunk and its seal."""
 
-_SLAB = 65536
 # Pauses, in seconds, while C-Blosc2 may be between two of its writes.
 _RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 _MOST_MOVES = 1000
@@ -98,8 +97,7 @@ class FollowedFolder(CommittedFrame):
             if index.repeated_entry is not None:
                 specials = len(index) if index.repeated_entry < 0 else 0
             else:
-                for start in range(0, len(index), _SLAB):
-                    specials += count_special(index.slice(start, min(start + _SLAB, len(index))))
+                specials = sum(count_special(entries) for _, entries in index.slabs())
             live = self._live = (self._header_cbytes, specials)
         return live
 
@@ -420,10 +418,12 @@ def last_synced_frame(folder: FileBytes) -> tuple[FileBytes, Loaded] | None:
 def _check_specials(loaded: Loaded) -> None:
     """Look at the special entries of an index that no fingerprint proves."""
     index = loaded.index
-    for start in range(0, 1 if index.repeated_entry is not None else len(index), _SLAB):
-        for number, entry in enumerate(index.slice(start, min(start + _SLAB, len(index))), start):
+    for start, entries in index.slabs():
+        for number, entry in enumerate(entries, start):
             if entry < 0:
                 special_kind(entry, number)
+        if index.repeated_entry is not None:
+            return
 
 
 def absolute(path: str) -> str:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RetainedIndex", "load_index", "stored_ids"]
 
-_SLAB = 65536
-
 
 def load_index(file: FileBytes) -> Loaded:
     """Return what the index file of a sparse frame says.
@@ -50,8 +48,8 @@ def stored_ids(loaded: Loaded) -> set[int]:
     if index.repeated_entry is not None and index.repeated_entry < 0:
         return set()
     idents: set[int] = set()
-    for start in range(0, len(index), _SLAB):
-        idents.update(entry for entry in index.slice(start, min(start + _SLAB, len(index))) if entry >= 0)
+    for _, entries in index.slabs():
+        idents.update(entry for entry in entries if entry >= 0)
     return idents
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError
+from superchunk.frame.index import SLAB
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage.loading import check_fingerprint
 
@@ -38,7 +39,6 @@ SEALED, UNSEALED, STALE = 0, 1, 2
 ENTRIES_END = 2**61
 """Above every entry that a frame can have."""
 
-_SLAB = 8192
 _SECTOR = 512
 # A machine that lost its power had written out what was older than this, seconds.
 _WRITTEN_OUT = 3600.0
@@ -66,8 +66,7 @@ def stored_entries(index: Index) -> Iterator[list[tuple[int, int]]]:
     repeated = index.repeated_entry
     if repeated is not None and repeated < 0:
         return
-    for start in range(0, len(index), _SLAB):
-        entries = index.slice(start, min(start + _SLAB, len(index)))
+    for start, entries in index.slabs():
         yield [(nchunk, entry) for nchunk, entry in enumerate(entries, start) if entry >= 0]
 
 
@@ -135,8 +134,8 @@ def renew_seals(state: ContiguousState) -> None:
     """
     base = state.start + len(state.header_bytes)
     places = sorted(entry for slab in stored_entries(state.index) for _, entry in slab)
-    for first in range(0, len(places), _SLAB):
-        slab_places = places[first : first + _SLAB]
+    for first in range(0, len(places), SLAB):
+        slab_places = places[first : first + SLAB]
         sources = [state.place(entry, 0) for entry in slab_places]
         found = _engine.check_seals(sources)
         for n, (status, cbytes) in enumerate(found):
