@@ -16,10 +16,10 @@ from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.index import CHUNK_MIN, Index, check_entry, special_entry, special_kind
 from superchunk.frame.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk.frame.trailer import Trailer
-from superchunk.storage.base import Snapshot
 from superchunk.storage.changes import NAN_ITEMS, repeated_chunk
 from superchunk.storage.loading import check_fingerprint, parse_frame, settings_of
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.protocol import Snapshot
 from superchunk.storage.proven import read_chunks
 from superchunk.storage.seals import ENTRIES_END
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Source
-    from superchunk.storage.base import ChunkStore
     from superchunk.storage.loading import Loaded
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["read_cframe", "write_cframe"]
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import ChunkInfo, Source
     from superchunk.frame.index import Index, JournalMark
-    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.protocol import FrameSettings
 
 __all__ = ["NAN_ITEMS", "Change", "Mark", "MutableChunkTable", "PastTable", "check_same_length", "repeated_chunk"]
 

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Box, Source
     from superchunk.params import SyncLevel
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Change
     from superchunk.storage.file import FileBytes, RetiredFiles
     from superchunk.storage.loading import Loaded, Proof
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Key, Use
     from superchunk.storage.target import ReplaceRule
 

@@ -37,7 +37,7 @@ from superchunk.frame.index import Index
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import FrameMark, empty_frame
-from superchunk.storage.copying import copy_chunks
+from superchunk.storage.copying import copy_chunks, renew_seals
 from superchunk.storage.file import FileBytes, sync_folder
 from superchunk.storage.folder import is_folder, open_folder
 from superchunk.storage.followed import FollowedFile, range_in
@@ -46,7 +46,6 @@ from superchunk.storage.locks import WriterLock, leads_to
 from superchunk.storage.names import aside_of, take_name
 from superchunk.storage.orphans import remove_orphans
 from superchunk.storage.recovery import newest_intact
-from superchunk.storage.seals import renew_seals
 from superchunk.storage.target import ReplaceRule
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
     from superchunk.params import SyncLevel
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.loading import Proof
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Use
 
 __all__ = ["ContiguousState", "about", "refuse_if_written"]

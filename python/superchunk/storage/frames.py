@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 from superchunk.exceptions import ArgumentError, ReadOnlyError, StorageError
 from superchunk.frame.metalayers import MAX_METALAYERS
-from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
 from superchunk.storage.folder import is_folder
 from superchunk.storage.handles import StateHandle
 from superchunk.storage.names import find_name
 from superchunk.storage.options import OpenOptions
+from superchunk.storage.protocol import Snapshot
 from superchunk.storage.sidecar import LockSidecar
 from superchunk.storage.target import ReplaceRule, absolute_path, check_target
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Unpack
 
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
     from superchunk.storage.options import OpenKeywords
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Use
     from superchunk.storage.sparse import SparseState
     from superchunk.storage.staging import StagedChunk

@@ -27,9 +27,9 @@ from superchunk.frame.legacy import HEAD_LEN, LegacyHeader, byte_order, is_legac
 from superchunk.frame.legacy_index import LegacyIndex
 from superchunk.frame.legacy_trailer import USERMETA, LegacyTrailer
 from superchunk.frame.trailer import TAIL_LEN
-from superchunk.storage.base import FrameSettings, Snapshot
 from superchunk.storage.file import FileBytes
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.protocol import FrameSettings, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ from superchunk.frame.index import Index, located
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk.frame.metalayers import read_metalayers
 from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
-from superchunk.storage.base import FrameSettings
+from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

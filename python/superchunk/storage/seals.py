@@ -1,4 +1,4 @@
-"""Seals of the chunks in one file: renewed after other writers, compared after a loss of power.
+"""Seals of the chunks in one file, compared after a loss of power; `copying` renews them after other writers.
 
 Source: docs/format/integrity.md, "What a reader concludes" and "Recovery".
 """
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError
-from superchunk.frame.index import SLAB
-from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage.loading import check_fingerprint
 
 if TYPE_CHECKING:
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
     from superchunk.frame.index import Index
     from superchunk.frame.integrity import CommitRecord
-    from superchunk.storage.contiguous import ContiguousState
     from superchunk.storage.loading import Loaded
 
 __all__ = [
@@ -29,7 +26,6 @@ __all__ = [
     "UNSEALED",
     "after_power_loss",
     "checked_tail",
-    "renew_seals",
     "stored_entries",
 ]
 
@@ -121,27 +117,3 @@ def _check_header(loaded: Loaded, record: CommitRecord) -> None:
                 expected="the bytes that the commit record tells",
                 found="others: a commit that was not synced did not reach the disk",
             )
-
-
-def renew_seals(state: ContiguousState) -> None:
-    """Bring seals up to date that another writer left behind a chunk that it changed.
-
-    Raises
-    ------
-    StorageError
-        The file cannot be read or written.
-
-    """
-    base = state.start + len(state.header_bytes)
-    places = sorted(entry for slab in stored_entries(state.index) for _, entry in slab)
-    for first in range(0, len(places), SLAB):
-        slab_places = places[first : first + SLAB]
-        sources = [state.place(entry, 0) for entry in slab_places]
-        found = _engine.check_seals(sources)
-        for n, (status, cbytes) in enumerate(found):
-            entry = slab_places[n]
-            end = entry + cbytes
-            following = places[first + n + 1] if first + n + 1 < len(places) else end + SEAL_LEN
-            if status == STALE and following >= end + SEAL_LEN:
-                seal = _engine.seal(state.file.pread(cbytes, base + entry))
-                state.file.pwrite(seal, base + end)

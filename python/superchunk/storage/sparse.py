@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from superchunk.params import SyncLevel
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Use
     from superchunk.storage.target import ReplaceRule
 

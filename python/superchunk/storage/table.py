@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Request, Source
     from superchunk.frame.index import Index
-    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.protocol import FrameSettings
 
 __all__ = ["ChunkTable"]
 
