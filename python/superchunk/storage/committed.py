@@ -159,8 +159,6 @@ class CommittedFrame(MutableChunkTable):
         self._committed_mark: Mark | None = None
         """The committed state, noted down when the first change after it begins."""
         self._committed_past: PastTable | None = None
-        self._switch: object = None
-        """The commit whose switch is being made, until its outcome is known."""
         self.successor: CommittedFrame | None = None
         """The state that handles go on with, once another frame has this one's name."""
         self.sync_level: SyncLevel = "explicit"
@@ -509,7 +507,8 @@ class CommittedFrame(MutableChunkTable):
 
     def follow(self) -> None:
         """Before a change: come to terms with what another process did."""
-        self._retired.tidy()
+        if self._retired.files:
+            self._retired.tidy()
         if not self._dirty and not self.changes:
             self.refresh()
 
@@ -542,7 +541,7 @@ class CommittedFrame(MutableChunkTable):
         nchunks = len(self.index)
         if at_once or not nchunks:
             self.commit(sync=sync)
-        elif self._overhead(self._expected_index_len()) <= self._written:
+        elif self._overhead(self._expected_index_len(nchunks)) <= self._written:
             chunk = self.index.to_chunk()
             self._index_len, self._index_of = len(chunk), nchunks
             if self._overhead(len(chunk)) <= self._written:
@@ -622,8 +621,7 @@ class CommittedFrame(MutableChunkTable):
         """Return how many chunk bytes make a commit with such an index cheap."""
         return _COMMIT_SHARE * (index_len + self._trailer_len + FIXED_LEN)
 
-    def _expected_index_len(self) -> int:
-        nchunks = len(self.index)
+    def _expected_index_len(self, nchunks: int) -> int:
         if self._index_of:
             return self._index_len * nchunks // self._index_of
         return CHUNK_MIN + ENTRY_LEN * nchunks
@@ -687,5 +685,5 @@ class CommittedFrame(MutableChunkTable):
         self._watch = self._watch_for(self._watch.probe)  # a thread may have been in its cache
         self.changes.clear()
         self.authors = frozenset()
-        self._read_by = self._switch = None
+        self._read_by = self.switch = None
         self.replacing = False

@@ -126,7 +126,7 @@ class Switch:
 class ContiguousState(FollowedFile):
     """A contiguous frame that can be changed; shared by the handles of this process."""
 
-    _switch: Switch | None
+    switch: Switch | None
 
     @classmethod
     def created(
@@ -374,7 +374,7 @@ class ContiguousState(FollowedFile):
 
     def _make(self, switch: Switch, rule: ReplaceRule | None = None) -> None:
         """Make a switch, perhaps to a file that takes the name by `rule`, and take it for the committed state."""
-        self._switch = switch
+        self.switch = switch
         try:
             if rule is None:
                 self.file.pwrite(switch.head, self.start)
@@ -387,7 +387,7 @@ class ContiguousState(FollowedFile):
 
     def _settle(self) -> None:
         """If a switch was interrupted, find out whether it was made, and go on from there."""
-        switch = self._switch
+        switch = self.switch
         if switch is None:
             return
         if switch.lock is None:
@@ -429,7 +429,7 @@ class ContiguousState(FollowedFile):
         self._watch_anew(switch.probe, switch.proof)
         self._remember(len(self.index))
         self.index.forget()
-        self._switch = None
+        self.switch = None
 
     def _call_off(self, switch: Switch) -> None:
         """Leave nothing of a switch that was not made."""
@@ -441,7 +441,7 @@ class ContiguousState(FollowedFile):
             switch.lock.release()
             switch.file.remove()
             switch.file.close()
-        self._switch = None
+        self.switch = None
 
     def _write_empty(self, *, sync: bool) -> None:
         """Write header and trailer, which must stand together, in one go."""

@@ -311,7 +311,7 @@ class FrameStore(StateHandle):
     def append(self, chunks: Sequence[bytes]) -> int:
         """Put `chunks` behind all others; return the number of chunks."""
         with self._changing() as state:
-            return state.append(chunks)
+            return state.insert(None, chunks)
 
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> int:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends. Return that number afterwards."""
