@@ -23,9 +23,9 @@ import numpy as np
 from superchunk import _engine
 from superchunk._shaped import with_shape
 from superchunk._writing import with_typesize
-from superchunk.arrays.form import strides_of
+from superchunk.arrays.geometry import strides_of
 from superchunk.arrays.memory import pack_items
-from superchunk.arrays.selection import Cross, Points
+from superchunk.arrays.selection import OrthogonalSelection, PointSelection
 from superchunk.arrays.values import ArrayValues, values_for
 from superchunk.params import SpecialValue
 
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk.arrays.form import Form
     from superchunk.arrays.selection import Positions
-    from superchunk.schunk import SChunk
-    from superchunk.storage.base import ChunkStore
+    from superchunk.arrays.view import ArrayView
 
 __all__ = ["ChunkWriter", "write_selection"]
 
@@ -63,40 +61,32 @@ class _Piece(NamedTuple):
 
 
 class ChunkWriter:
-    """Reads and compresses single chunks of an array for a change.
+    """Reads and compresses single chunks of an array for a change."""
 
-    Parameters
-    ----------
-    schunk, store
-        Where the chunks are.
-    form
-        Of the array.
-
-    """
-
-    def __init__(self, schunk: SChunk, store: ChunkStore, form: Form) -> None:
-        self._store = store
-        self._form = form
+    def __init__(self, view: ArrayView) -> None:
+        schunk, geometry = view.schunk, view.geometry
+        self._store = view.store
+        self._geometry = geometry
         self._encoder = encoder = schunk._encoder
         self._owner = schunk._user
         self._nthreads = 1 if encoder.hooks else schunk._nthreads
-        block_nbytes = form.layout.block_items * form.itemsize
-        if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == form.itemsize:
+        block_nbytes = geometry.layout.block_items * geometry.itemsize
+        if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == geometry.itemsize:
             self._params = encoder.params
         else:  # the frame does not say it, or the handle was given other parameters
-            self._params = encoder.params_of(with_typesize(encoder.cparams, form.itemsize, block_nbytes))
+            self._params = encoder.params_of(with_typesize(encoder.cparams, geometry.itemsize, block_nbytes))
 
     def read(self, number: int, box: Sequence[tuple[int, int, int]]) -> NumpyArray[Any]:
         """Return the items of a box inside chunk `number`, which is compared with its seal."""
         self._store.check(number)  # what stays of it is sealed anew
-        items, buffer = self._form.empty(tuple(stop - start for start, stop, _ in box))
+        items, buffer = self._geometry.empty(tuple(stop - start for start, stop, _ in box))
         sources = [self._store.source(number)]
         with_shape(
             self._store.meta,
             self._owner,
-            self._form.itemsize,
+            self._geometry.itemsize,
             lambda hooks, _: _engine.read_box(
-                self._form.geometry, sources, box, buffer, nthreads=self._nthreads, hooks=hooks
+                self._geometry.native, sources, box, buffer, nthreads=self._nthreads, hooks=hooks
             ),
         )
         return items
@@ -107,35 +97,35 @@ class ChunkWriter:
 
     def pack(self, items: NumpyArray[Any], number: int) -> bytes:
         """Return a chunk whose first items in each dimension are `items`, all others zero."""
-        form = self._form
-        if items.dtype != form.dtype:
-            items = items.astype(form.dtype)
-        whole = items.shape == form.layout.chunks and self._encoder.prefilter is None
-        chunk = pack_items(form.geometry, self._params, items, whole=whole)
+        geometry = self._geometry
+        if items.dtype != geometry.dtype:
+            items = items.astype(geometry.dtype)
+        whole = items.shape == geometry.layout.chunks and self._encoder.prefilter is None
+        chunk = pack_items(geometry.native, self._params, items, whole=whole)
         if self._encoder.prefilter is None:
             return chunk
         content = with_shape(
             self._store.meta,
             self._owner,
-            form.itemsize,
-            lambda hooks, blocks: _engine.decompress(chunk, itemsize=form.itemsize, hooks=hooks, blockshape=blocks),
+            geometry.itemsize,
+            lambda hooks, blocks: _engine.decompress(chunk, itemsize=geometry.itemsize, hooks=hooks, blockshape=blocks),
         )
-        return self._encoder.chunk(memoryview(content), number * form.chunk_nbytes)
+        return self._encoder.chunk(memoryview(content), number * geometry.chunk_nbytes)
 
 
 def write_selection(
-    schunk: SChunk, store: ChunkStore, form: Form, selection: Cross | Points, value: object, field: str | None
+    view: ArrayView, selection: OrthogonalSelection | PointSelection, value: object, field: str | None = None
 ) -> None:
     """Put `value` where a selection of what the user sees says; inside a batch of the store.
 
     Parameters
     ----------
-    schunk, store, form
+    view
         The array.
     selection
         Of what the user sees of it.
     value
-        A scalar, array, buffer or NDArray, which broadcasts to the selection's shape.
+        A scalar, array, buffer, NDArray or ArrayView, which broadcasts to the selection's shape.
     field
         The field to change; None: the items.
 
@@ -147,20 +137,22 @@ def write_selection(
         A chunk of which something stays is damaged; writing failed.
 
     """
-    dtype = form.dtype if field is None else form.dtype[field]
-    chosen = form.physical(selection)
+    geometry, store = view.geometry, view.store
+    dtype = geometry.dtype if field is None else geometry.dtype[field]
+    chosen = geometry.physical(selection)
     values = values_for(value, dtype, chosen)
-    if 0 in selection.shape or (isinstance(chosen, Cross) and 0 in chosen.counts):
+    if 0 in selection.shape or (isinstance(chosen, OrthogonalSelection) and 0 in chosen.counts):
         return
-    writer = ChunkWriter(schunk, store, form)
-    if isinstance(chosen, Points):
-        _write_points(writer, store, form, chosen, values.all(), field)
+    writer = ChunkWriter(view)
+    if isinstance(chosen, PointSelection):
+        _write_points(writer, view, chosen, values.all(), field)
         return
     dimensions = [
-        _pieces(axis, size, chunk, step) for axis, (size, chunk, step, *_) in zip(chosen.axes, form.places, strict=True)
+        _pieces(axis, size, chunk, step)
+        for axis, (size, chunk, step, *_) in zip(chosen.axes, geometry.axis_plans, strict=True)
     ]
     known: dict[tuple[int, ...], bytes] = {}
-    lone = isinstance(values, ArrayValues) and values.lone and schunk._encoder.prefilter is None
+    lone = isinstance(values, ArrayValues) and values.lone and view.schunk._encoder.prefilter is None
     for pieces in product(*dimensions):
         number = sum(piece.step for piece in pieces)
         extent = tuple(piece.length for piece in pieces)
@@ -240,16 +232,15 @@ def _listed_pieces(axis: NumpyArray[np.int64], size: int, chunk: int, step: int)
 
 
 def _write_points(
-    writer: ChunkWriter, store: ChunkStore, form: Form, points: Points, given: NumpyArray[Any], field: str | None
+    writer: ChunkWriter, view: ArrayView, points: PointSelection, given: NumpyArray[Any], field: str | None
 ) -> None:
     """Put items one by one; of several for one place the last counts."""
+    geometry = view.geometry
     shape = points.shape
     nitems = prod(shape)
-    strides = strides_of(form.layout.shape)
-    number: Any = 0
+    number, _ = geometry.locate(points.coords)
     flat: Any = 0
-    for axis, stride, (_, chunk, step, *_) in zip(points.coords, strides, form.places, strict=True):
-        number = number + axis // chunk * step
+    for axis, stride in zip(points.coords, strides_of(geometry.layout.shape), strict=True):
         flat = flat + axis * stride
     numbers = np.broadcast_to(number, shape).reshape(-1)
     flat = np.broadcast_to(flat, shape).reshape(-1)
@@ -262,17 +253,17 @@ def _write_points(
         nchunk = int(sorted_[low])
         starts = [
             int(at) * chunk
-            for at, chunk in zip(np.unravel_index(nchunk, form.layout.grid), form.layout.chunks, strict=True)
+            for at, chunk in zip(np.unravel_index(nchunk, geometry.layout.grid), geometry.layout.chunks, strict=True)
         ]
         box = [
             (start, min(start + chunk, size), 1)
-            for start, chunk, size in zip(starts, form.layout.chunks, form.layout.shape, strict=True)
+            for start, chunk, size in zip(starts, geometry.layout.chunks, geometry.layout.shape, strict=True)
         ]
         items = writer.read(nchunk, box)
         target = items if field is None else items[field]
         if starts:
-            coords = np.unravel_index(flat[mine], form.layout.shape)
+            coords = np.unravel_index(flat[mine], geometry.layout.shape)
             target[tuple(at - start for at, start in zip(coords, starts, strict=True))] = given[mine]
         else:  # a 0-d array, indexed by a scalar bool
             target[()] = given[mine[-1]]
-        store.replace(nchunk, writer.pack(items, nchunk))
+        view.store.replace(nchunk, writer.pack(items, nchunk))

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
-__all__ = ["Plain"]
+__all__ = ["NumPyConversions"]
 
 _VALUES: Final = (Number, str, bytes, bytearray, memoryview, list, tuple, date, timedelta)
 """What items can be compared with, besides arrays."""
 
 
-class Plain:  # noqa: PLW1641  (an array has no hash, a field has one)
+class NumPyConversions:  # noqa: PLW1641  (an array has no hash, a field has one)
     """Something of a shape, whose items an index reads."""
 
     __slots__ = ()
