@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
-from superchunk._checking import check_source
 from superchunk._chunk_reads import chunk_bytes
-from superchunk._shaped import read_shaped, with_shape
 from superchunk.arrays.selection import PointSelection, box_selection, select
 
 if TYPE_CHECKING:
@@ -106,19 +104,12 @@ def read_box(view: ArrayView, planned: BoxPlan) -> NumpyArray[Any]:
     items, buffer = geometry.empty(shape)
     if shape:
         sources = _sources_of(view, geometry.chunk_numbers(box))
-        with_shape(
-            view.store.meta,
-            schunk._user,
-            geometry.itemsize,
-            lambda hooks, _: _engine.read_box(
-                geometry.native, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks
-            ),
-        )
+        schunk._decoder.read_box(view.store, geometry.native, sources, box, buffer)
         return items
     number, place = geometry.locate([start for start, _, _ in box])
     at = place * geometry.itemsize
     request = (_sources_of(view, [number])[0], geometry.chunk_nbytes, at, at + geometry.itemsize, 0)
-    read_shaped(view.store.meta, schunk._user, [request], buffer, nthreads=1, itemsize=geometry.itemsize)
+    schunk._decoder.read(view.store, [request], buffer)
     return items
 
 
@@ -226,14 +217,7 @@ def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: Numpy
     else:
         items, buffer = geometry.empty(sizes)
     sources = _sources_of(view, geometry.chunk_numbers(box))
-    with_shape(
-        view.store.meta,
-        schunk._user,
-        geometry.itemsize,
-        lambda hooks, _: _engine.read_box(
-            geometry.native, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks
-        ),
-    )
+    schunk._decoder.read_box(view.store, geometry.native, sources, box, buffer)
     if items is out:
         return items
     if not plain:
@@ -268,11 +252,10 @@ def _sources_of(view: ArrayView, numbers: Sequence[int]) -> list[Any]:
     """Return the sources of chunks, compared with their seals or through the postfilter if that is asked for."""
     store, schunk = view.store, view.schunk
     sources = store.picked(numbers) if len(numbers) > 1 else [store.source(numbers[0])]
-    handle = schunk._handle
-    if handle.options.verify is not None:
-        for number, source in zip(numbers, sources, strict=True):
-            check_source(handle, number, source)
-    if schunk._postfilter is None:
+    decoder = schunk._decoder
+    for number, source in zip(numbers, sources, strict=True) if decoder.verified else ():
+        decoder.check(store, number, source)
+    if decoder.postfilter is None:
         return sources
     geometry = view.geometry
     params = _engine.EncodeParams(clevel=0, typesize=1, blocksize=geometry.layout.block_items * geometry.itemsize)
@@ -296,15 +279,7 @@ def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]
     numbers, nsource = _distinct(np.broadcast_to(np.asarray(number, np.int64), shape).reshape(-1), store.nchunks)
     places = np.ascontiguousarray(np.broadcast_to(np.asarray(place, np.int64), shape).reshape(-1))
     sources = _sources_of(view, numbers.tolist())
-    buffer, nthreads = geometry.buffer_of(items), schunk._nthreads
-    with_shape(
-        store.meta,
-        schunk._user,
-        geometry.itemsize,
-        lambda hooks, _: _engine.read_points(
-            geometry.native, sources, nsource, places, buffer, nthreads=nthreads, hooks=hooks
-        ),
-    )
+    schunk._decoder.read_points(store, geometry.native, sources, nsource, places, geometry.buffer_of(items))
 
 
 def _distinct(numbers: NumpyArray[np.int64], nchunks: int) -> tuple[NumpyArray[np.int64], NumpyArray[np.int64]]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superchunk import _engine
-from superchunk._shaped import with_shape
+from superchunk._decoder import Decoder
 from superchunk._writing import with_typesize
 from superchunk.arrays.geometry import strides_of
 from superchunk.arrays.memory import pack_items
@@ -68,8 +68,7 @@ class ChunkWriter:
         self._store = view.store
         self._geometry = geometry
         self._encoder = encoder = schunk._encoder
-        self._owner = schunk._user
-        self._nthreads = 1 if encoder.hooks else schunk._nthreads
+        self._decoder = Decoder(schunk._user, 1 if encoder.hooks else schunk._nthreads, geometry.itemsize)
         block_nbytes = geometry.layout.block_items * geometry.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == geometry.itemsize:
             self._params = encoder.params
@@ -81,14 +80,7 @@ class ChunkWriter:
         self._store.check(number)  # what stays of it is sealed anew
         items, buffer = self._geometry.empty(tuple(stop - start for start, stop, _ in box))
         sources = [self._store.source(number)]
-        with_shape(
-            self._store.meta,
-            self._owner,
-            self._geometry.itemsize,
-            lambda hooks, _: _engine.read_box(
-                self._geometry.native, sources, box, buffer, nthreads=self._nthreads, hooks=hooks
-            ),
-        )
+        self._decoder.read_box(self._store, self._geometry.native, sources, box, buffer)
         return items
 
     def is_zero(self, number: int) -> bool:
@@ -104,12 +96,7 @@ class ChunkWriter:
         chunk = pack_items(geometry.native, self._params, items, whole=whole)
         if self._encoder.prefilter is None:
             return chunk
-        content = with_shape(
-            self._store.meta,
-            self._owner,
-            geometry.itemsize,
-            lambda hooks, blocks: _engine.decompress(chunk, itemsize=geometry.itemsize, hooks=hooks, blockshape=blocks),
-        )
+        content = self._decoder.decompress(self._store, chunk)
         return self._encoder.chunk(memoryview(content), number * geometry.chunk_nbytes)
 
 
