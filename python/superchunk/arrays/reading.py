@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
-from superchunk._chunk_reads import chunk_bytes
+from superchunk._stored_chunks import chunk_bytes
 from superchunk.arrays.selection import PointSelection, box_selection, select
 
 if TYPE_CHECKING:

@@ -152,7 +152,7 @@ def memory_view(array: NDArrayLike) -> ArrayView:
 
     store = MemoryStore.over(array._handle.fresh())
     schunk = SChunk._of_handle(Handle(store), None, array.dparams)
-    schunk._postfilter = array.schunk._postfilter
+    schunk._decoder.postfilter = array.schunk._decoder.postfilter
     return ArrayView(schunk, store, array._view_in(store).geometry)
 
 

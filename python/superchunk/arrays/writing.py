@@ -68,7 +68,9 @@ class ChunkWriter:
         self._store = view.store
         self._geometry = geometry
         self._encoder = encoder = schunk._encoder
-        self._decoder = Decoder(schunk._user, 1 if encoder.hooks else schunk._nthreads, geometry.itemsize)
+        self._decoder = Decoder(
+            schunk._decoder.owner, 1 if encoder.hooks else schunk._decoder.nthreads, geometry.itemsize
+        )
         block_nbytes = geometry.layout.block_items * geometry.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == geometry.itemsize:
             self._params = encoder.params

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from superchunk._handle import Handle
 
-__all__ = ["Managed", "Told"]
+__all__ = ["ContextManaged", "InfoMixin"]
 
 
-class Told:
+class InfoMixin:
     """Something that tells what it is."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class Told:
         return InfoReport(lambda: self.info_items)
 
 
-class Managed(Told):
+class ContextManaged(InfoMixin):
     """An object over a handle."""
 
     __slots__ = ()
