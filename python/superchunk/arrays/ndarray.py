@@ -332,8 +332,12 @@ class NDArray(NumPyConversions, Managed):
         store = self._handle.store or self._handle.opened()
         geometry = self._geometry
         box = plan_box(key, geometry.shape) if geometry.shown is None else None
-        schunk = self.schunk
-        if box is not None and schunk._postfilter is None and self._handle.options.verify is None:
+        if (
+            box is not None
+            and store.path is not None
+            and self.schunk._postfilter is None
+            and self._handle.options.verify is None
+        ):
             items = read_small(store, self._layer, geometry, box)
             if items is not None:
                 return items

@@ -14,6 +14,7 @@ Source: docs/format/b2nd.md, "Geometry" and "Reading a box".
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,9 @@ from superchunk import _engine
 from superchunk._checking import check_source
 from superchunk._chunk_reads import chunk_bytes
 from superchunk._shaped import read_shaped, with_shape
+from superchunk._user import ucodecs_registry, ufilters_registry
 from superchunk.arrays.selection import PointSelection, box_selection, select
+from superchunk.exceptions import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from superchunk.arrays.view import ArrayView
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["read_box", "read_into", "read_key", "read_selection", "read_small"]
+__all__ = ["decode_box", "read_box", "read_into", "read_key", "read_selection", "read_small"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
@@ -102,23 +105,15 @@ def read_box(view: ArrayView, planned: BoxPlan) -> NumpyArray[Any]:
 
     """
     box, shape = planned
-    geometry, schunk = view.geometry, view.schunk
+    geometry = view.geometry
     items, buffer = geometry.empty(shape)
     if shape:
-        sources = _sources_of(view, geometry.chunk_numbers(box))
-        with_shape(
-            view.store.meta,
-            schunk._user,
-            geometry.itemsize,
-            lambda hooks, _: _engine.read_box(
-                geometry.native, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks
-            ),
-        )
+        decode_box(view, _sources_of(view, geometry.chunk_numbers(box)), box, buffer)
         return items
     number, place = geometry.locate([start for start, _, _ in box])
     at = place * geometry.itemsize
     request = (_sources_of(view, [number])[0], geometry.chunk_nbytes, at, at + geometry.itemsize, 0)
-    read_shaped(view.store.meta, schunk._user, [request], buffer, nthreads=1, itemsize=geometry.itemsize)
+    read_shaped(geometry.layers, view.schunk._user, [request], buffer, nthreads=1, itemsize=geometry.itemsize)
     return items
 
 
@@ -215,7 +210,7 @@ def read_selection(
 
 def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: NumpyArray[Any] | None) -> NumpyArray[Any]:
     """Return the items of a selection of all dimensions; in `out` where that needs no second array."""
-    geometry, schunk = view.geometry, view.schunk
+    geometry = view.geometry
     if 0 in selection.counts:
         return np.empty(selection.shape, geometry.dtype)
     box, turns = _box_of(selection)
@@ -225,15 +220,7 @@ def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: Numpy
         items, buffer = out, geometry.buffer_of(out)
     else:
         items, buffer = geometry.empty(sizes)
-    sources = _sources_of(view, geometry.chunk_numbers(box))
-    with_shape(
-        view.store.meta,
-        schunk._user,
-        geometry.itemsize,
-        lambda hooks, _: _engine.read_box(
-            geometry.native, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks
-        ),
-    )
+    decode_box(view, _sources_of(view, geometry.chunk_numbers(box)), box, buffer)
     if items is out:
         return items
     if not plain:
@@ -242,6 +229,41 @@ def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: Numpy
             if not isinstance(turn, slice):
                 items = items.take(turn, axis=dimension)
     return selection.to_result(items)
+
+
+def decode_box(view: ArrayView, sources: Sequence[Any], box: Sequence[Any], out: Any) -> None:  # noqa: ANN401  (a buffer)
+    """Decode a box into a buffer of its size.
+
+    Parameters
+    ----------
+    view
+        The array.
+    sources
+        Of the chunks that the box intersects, ascending.
+    box
+        For each dimension ``(start, stop, step)``, not empty, or ascending positions.
+    out
+        Takes the items in C order.
+
+    Raises
+    ------
+    UnsupportedError
+        A codec or filter is not available.
+    FormatError
+        A chunk is damaged.
+
+    """
+    geometry, schunk = view.geometry, view.schunk
+    if not ucodecs_registry and not ufilters_registry:
+        with suppress(UnsupportedError):  # few chunks need the block shape, or a package: they are decoded below
+            _engine.read_box(geometry.native, sources, box, out, nthreads=schunk._nthreads)
+            return
+    with_shape(
+        geometry.layers,
+        schunk._user,
+        geometry.itemsize,
+        lambda hooks, _: _engine.read_box(geometry.native, sources, box, out, nthreads=schunk._nthreads, hooks=hooks),
+    )
 
 
 def _box_of(selection: OrthogonalSelection) -> tuple[list[Any], list[Any]]:
@@ -298,7 +320,7 @@ def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]
     sources = _sources_of(view, numbers.tolist())
     buffer, nthreads = geometry.buffer_of(items), schunk._nthreads
     with_shape(
-        store.meta,
+        geometry.layers,
         schunk._user,
         geometry.itemsize,
         lambda hooks, _: _engine.read_points(

@@ -25,6 +25,7 @@ from superchunk._shaped import with_shape
 from superchunk._writing import with_typesize
 from superchunk.arrays.geometry import strides_of
 from superchunk.arrays.memory import pack_items
+from superchunk.arrays.reading import decode_box
 from superchunk.arrays.selection import OrthogonalSelection, PointSelection
 from superchunk.arrays.values import ArrayValues, values_for
 from superchunk.params import SpecialValue
@@ -65,11 +66,8 @@ class ChunkWriter:
 
     def __init__(self, view: ArrayView) -> None:
         schunk, geometry = view.schunk, view.geometry
-        self._store = view.store
-        self._geometry = geometry
+        self._view = view
         self._encoder = encoder = schunk._encoder
-        self._owner = schunk._user
-        self._nthreads = 1 if encoder.hooks else schunk._nthreads
         block_nbytes = geometry.layout.block_items * geometry.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == geometry.itemsize:
             self._params = encoder.params
@@ -78,26 +76,19 @@ class ChunkWriter:
 
     def read(self, number: int, box: Sequence[tuple[int, int, int]]) -> NumpyArray[Any]:
         """Return the items of a box inside chunk `number`, which is compared with its seal."""
-        self._store.check(number)  # what stays of it is sealed anew
-        items, buffer = self._geometry.empty(tuple(stop - start for start, stop, _ in box))
-        sources = [self._store.source(number)]
-        with_shape(
-            self._store.meta,
-            self._owner,
-            self._geometry.itemsize,
-            lambda hooks, _: _engine.read_box(
-                self._geometry.native, sources, box, buffer, nthreads=self._nthreads, hooks=hooks
-            ),
-        )
+        view = self._view
+        view.store.check(number)  # what stays of it is sealed anew
+        items, buffer = view.geometry.empty(tuple(stop - start for start, stop, _ in box))
+        decode_box(view, [view.store.source(number)], box, buffer)
         return items
 
     def is_zero(self, number: int) -> bool:
         """Return whether chunk `number` is known to hold zeros only."""
-        return _engine.describe(self._store.source(number)).special in _ZEROS
+        return _engine.describe(self._view.store.source(number)).special in _ZEROS
 
     def pack(self, items: NumpyArray[Any], number: int) -> bytes:
         """Return a chunk whose first items in each dimension are `items`, all others zero."""
-        geometry = self._geometry
+        geometry = self._view.geometry
         if items.dtype != geometry.dtype:
             items = items.astype(geometry.dtype)
         whole = items.shape == geometry.layout.chunks and self._encoder.prefilter is None
@@ -105,8 +96,8 @@ class ChunkWriter:
         if self._encoder.prefilter is None:
             return chunk
         content = with_shape(
-            self._store.meta,
-            self._owner,
+            geometry.layers,
+            self._view.schunk._user,
             geometry.itemsize,
             lambda hooks, blocks: _engine.decompress(chunk, itemsize=geometry.itemsize, hooks=hooks, blockshape=blocks),
         )
