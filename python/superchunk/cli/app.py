@@ -25,7 +25,6 @@ from superchunk.cli.codecs import list_codecs
 from superchunk.cli.compress import compress
 from superchunk.cli.convert import convert
 from superchunk.cli.decompress import decompress
-from superchunk.cli.demo import demo
 from superchunk.cli.errors import EXPECTED, describe, making
 from superchunk.cli.info import info
 from superchunk.cli.repair import compact as compact_frame
@@ -79,7 +78,6 @@ for _command in (
     cat,
     list_codecs,
     bench,
-    demo,
     verify,
     repair,
     convert,
