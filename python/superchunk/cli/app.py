@@ -66,7 +66,7 @@ class _Commands(click.Group):
 @click.version_option(superchunk.__version__, prog_name="superchunk")
 @click.pass_context
 def commands(ctx: click.Context) -> None:
-    """Blosc2 frames on the command line: look inside, compress, read back, measure."""
+    """Inspect, create, read, convert, verify and repair Blosc2 frames."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
