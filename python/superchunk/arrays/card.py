@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from superchunk._card import schunk_card
+from superchunk._display.card import schunk_card
 
 if TYPE_CHECKING:
     from superchunk.arrays.view import NDArrayLike

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from superchunk._display.info import ratio, size
 from superchunk._elsewhere import elsewhere
-from superchunk._info import ratio, size
 from superchunk._managed import Managed
 from superchunk._pickling import reduced
 from superchunk.arrays.axes import axes_added, axes_left, checked_axes
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk._handle import Handle
-    from superchunk._report import VerifyReport
+    from superchunk._integrity.report import VerifyReport
     from superchunk.arrays.axes import Axes
     from superchunk.arrays.chunkwise import ChunkInfoNDArray, Part
     from superchunk.arrays.geometry import ArrayGeometry
