@@ -44,7 +44,7 @@ _ZEROS = (SpecialValue.ZERO.value, SpecialValue.UNINIT.value)
 """Special values that read as zeros."""
 
 
-class _Piece(NamedTuple):
+class _AxisPart(NamedTuple):
     """What one chunk coordinate of one dimension takes of a selection."""
 
     step: int
@@ -139,26 +139,26 @@ def write_selection(
         _write_points(writer, view, chosen, values.all(), field)
         return
     dimensions = [
-        _pieces(axis, size, chunk, step)
+        _parts_of(axis, size, chunk, step)
         for axis, (size, chunk, step, *_) in zip(chosen.axes, geometry.axis_plans, strict=True)
     ]
     known: dict[tuple[int, ...], bytes] = {}
-    lone = isinstance(values, ArrayValues) and values.lone and view.schunk._encoder.prefilter is None
-    for pieces in product(*dimensions):
-        number = sum(piece.step for piece in pieces)
-        extent = tuple(piece.length for piece in pieces)
-        if field is None and all(piece.whole for piece in pieces):
+    uniform = isinstance(values, ArrayValues) and values.uniform and view.schunk._encoder.prefilter is None
+    for parts in product(*dimensions):
+        number = sum(part.step for part in parts)
+        extent = tuple(part.length for part in parts)
+        if field is None and all(part.whole for part in parts):
             chunk = known.get(extent)
             if chunk is None:
-                chunk = writer.pack(values.part([piece.given for piece in pieces]), number)
-                if lone:
+                chunk = writer.pack(values.part([part.given for part in parts]), number)
+                if uniform:
                     known[extent] = chunk
             store.replace(number, chunk)
             continue
-        given = values.part([piece.given for piece in pieces])
-        items = writer.read(number, [(piece.start, piece.start + piece.length, 1) for piece in pieces])
+        given = values.part([part.given for part in parts])
+        items = writer.read(number, [(part.start, part.start + part.length, 1) for part in parts])
         target = items if field is None else items[field]
-        locals_ = [piece.local for piece in pieces]
+        locals_ = [part.local for part in parts]
         if all(isinstance(local, slice) for local in locals_):
             target[tuple(locals_)] = given
         else:
@@ -176,16 +176,16 @@ def _crossed(positions: Sequence[slice | NumpyArray[np.int64]], extent: tuple[in
     )
 
 
-def _pieces(axis: Positions, size: int, chunk: int, step: int) -> list[_Piece]:
+def _parts_of(axis: Positions, size: int, chunk: int, step: int) -> list[_AxisPart]:
     """Return which chunk coordinates of a dimension a selection meets, and what they take of it."""
     if not isinstance(axis, range):
-        return _listed_pieces(axis, size, chunk, step)
+        return _parts_of_list(axis, size, chunk, step)
     count = len(axis)
     backwards = axis.step < 0
     ahead = axis[::-1] if backwards else axis
     stride = ahead.step if count > 1 else 1
     first = ahead[0]
-    pieces = []
+    parts = []
     done = 0
     while done < count:
         at = first + done * stride
@@ -199,13 +199,13 @@ def _pieces(axis: Positions, size: int, chunk: int, step: int) -> list[_Piece]:
             given = slice(count - done - 1, stop if stop >= 0 else None, -1)
         else:
             given = slice(done, done + taken)
-        pieces.append(_Piece(nchunk * step, start, length, local, given, taken == length))
+        parts.append(_AxisPart(nchunk * step, start, length, local, given, taken == length))
         done += taken
-    return pieces
+    return parts
 
 
-def _listed_pieces(axis: NumpyArray[np.int64], size: int, chunk: int, step: int) -> list[_Piece]:
-    """Return the pieces of a list of positions; of equal ones the last counts."""
+def _parts_of_list(axis: NumpyArray[np.int64], size: int, chunk: int, step: int) -> list[_AxisPart]:
+    """Return the parts of a list of positions; of equal ones the last counts."""
     order = np.argsort(axis, kind="stable")
     positions = axis[order]
     if len(positions) > 1:
@@ -213,13 +213,13 @@ def _listed_pieces(axis: NumpyArray[np.int64], size: int, chunk: int, step: int)
         order, positions = order[last], positions[last]
     nchunks = positions // chunk
     edges = np.flatnonzero(np.append(True, nchunks[1:] != nchunks[:-1])).tolist()
-    pieces = []
+    parts = []
     for low, high in zip(edges, [*edges[1:], len(positions)], strict=True):
         start = int(nchunks[low]) * chunk
         length = min(chunk, size - start)
         local = positions[low:high] - start
-        pieces.append(_Piece(start // chunk * step, start, length, local, order[low:high], high - low == length))
-    return pieces
+        parts.append(_AxisPart(start // chunk * step, start, length, local, order[low:high], high - low == length))
+    return parts
 
 
 def _write_points(
