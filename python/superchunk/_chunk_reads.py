@@ -19,15 +19,11 @@ import weakref
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
-from superchunk._blockfuncs import read_filtered
 from superchunk._buffers import writable_view
-from superchunk._checking import check_source
+from superchunk._decoder import Decoder
 from superchunk._encoding import cparams_of
 from superchunk._handle import of_one_state
-from superchunk._plan import chunk_start
-from superchunk._shaped import read_shaped
 from superchunk._special import is_marked_as_data
-from superchunk._user import hooks_for
 from superchunk._writing import Encoder
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError, StorageError
 from superchunk.params import SpecialValue, default_nthreads
@@ -73,11 +69,10 @@ class ChunkReads:
     __slots__ = (
         "__weakref__",
         "_coder",
+        "_decoder",
         "_dparams",
         "_handle",
         "_meta",
-        "_nthreads",
-        "_postfilter",
         "_typesize",
         "_user",
         "_vlmeta",
@@ -87,8 +82,7 @@ class ChunkReads:
     _coder: Encoder | tuple[FrameSettings, int]
     """How it compresses, or what that is to be made from: what a frame records, and the number of threads."""
     _dparams: DParams
-    _nthreads: int
-    _postfilter: BlockFunction | None
+    _decoder: Decoder
     _typesize: int
     _user: weakref.ref[SChunk]
     _meta: Meta | None
@@ -103,11 +97,11 @@ class ChunkReads:
             self._typesize = settings.typesize
             self._coder = (settings, default_nthreads())
         else:
-            self._coder = encoder = cparams if isinstance(cparams, Encoder) else Encoder(cparams, self._user)
+            self._coder = encoder = cparams if isinstance(cparams, Encoder) else self._encoder_of(cparams)
             self._typesize = encoder.cparams.typesize
         self._dparams = dparams
-        self._nthreads = dparams.nthreads
-        self._postfilter = None
+        verified = handle.options.verify is not None
+        self._decoder = Decoder(self._user, dparams.nthreads, self._typesize, verified=verified)
         self._meta = None
         self._vlmeta = None
 
@@ -116,8 +110,25 @@ class ChunkReads:
         """How this handle compresses; who only reads does without."""
         coder = self._coder
         if isinstance(coder, tuple):
-            coder = self._coder = Encoder(cparams_of(*coder), self._user)
+            coder = self._coder = self._encoder_of(cparams_of(*coder))
         return coder
+
+    def _encoder_of(self, cparams: CParams) -> Encoder:
+        """Return what compresses chunks of this container by other parameters."""
+        handle = self._handle
+        return Encoder(cparams, self._user, lambda: handle.opened().meta)
+
+    @property
+    def _nthreads(self) -> int:
+        return self._decoder.nthreads
+
+    @property
+    def _postfilter(self) -> BlockFunction | None:
+        return self._decoder.postfilter
+
+    @_postfilter.setter
+    def _postfilter(self, postfilter: BlockFunction | None) -> None:
+        self._decoder.postfilter = postfilter
 
     def _checked_nchunk(self, store: ChunkStore, nchunk: int) -> int:
         number = operator.index(nchunk)
@@ -153,32 +164,7 @@ class ChunkReads:
             if out.nbytes < nbytes:
                 msg = f"dst: expected at least {nbytes} bytes, got {out.nbytes}"
                 raise ArgumentError(msg)
-        source = store.source(number)
-        check_source(self._handle, number, source)
-        if self._postfilter is not None:
-            start = chunk_start(store, number)
-            return self._filtered(store, start, start + nbytes, out)
-        request = (source, nbytes, 0, nbytes, 0)
-        return read_shaped(store.meta, self._user, [request], out, nthreads=self._nthreads, itemsize=self._typesize)
-
-    def _filtered(self, store: ChunkStore, start: int, stop: int, out: memoryview | None) -> bytes | None:
-        """Read bytes ``start:stop`` through the postfilter."""
-        if self._postfilter is None:
-            msg = "no postfilter is set"
-            raise ArgumentError(msg)
-        done = read_filtered(
-            store,
-            self._postfilter,
-            start,
-            stop,
-            nthreads=self._nthreads,
-            typesize=self._typesize,
-            owner=self._user,
-        )
-        if out is None:
-            return done
-        out[: len(done)] = done
-        return None
+        return self._decoder.read_chunk(store, number, nbytes, out)
 
     @of_one_state
     def get_chunk(self, nchunk: int) -> bytes:
@@ -195,7 +181,7 @@ class ChunkReads:
         store = self._handle.fresh()
         number = self._checked_nchunk(store, nchunk)
         source = store.source(number)
-        check_source(self._handle, number, source)
+        self._decoder.check(store, number, source)
         return chunk_bytes(source)
 
     @of_one_state
@@ -254,13 +240,11 @@ class ChunkReads:
         store = self._handle.fresh()
         number = self._checked_nchunk(store, nchunk)
         source = store.source(number)
-        check_source(self._handle, number, source)
+        self._decoder.check(store, number, source)
         if not _engine.describe(source).vlblocks:
             msg = f"flags of chunk {nchunk}"
             raise FormatError(msg, at=30, expected="variable-length blocks", found="ordinary ones")
-        return _engine.read_vlblocks(
-            source, nthreads=self._nthreads, itemsize=self._typesize, hooks=hooks_for(self._user)
-        )
+        return self._decoder.read_vlblocks(source)
 
     def get_vlblock(self, nchunk: int, nblock: int) -> bytes:
         """Return one block of a chunk with variable-length blocks.

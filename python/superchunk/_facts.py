@@ -12,7 +12,7 @@ from superchunk._encoding import settings_of
 from superchunk._life import LifeCalls
 from superchunk._opening import is_array
 from superchunk._user import check_available
-from superchunk._writing import Encoder, with_typesize
+from superchunk._writing import with_typesize
 from superchunk.params import CParams, DParams, number_of
 
 if TYPE_CHECKING:
@@ -130,12 +130,12 @@ class FactCalls(LifeCalls):
         if store.nchunks or self._handle.options.mode == "r" or is_array(store):
             cparams = with_typesize(cparams, current.typesize, current.blocksize)
         check_usable(cparams, self._dparams)
-        encoder = Encoder(cparams, self._user)
+        encoder = self._encoder_of(cparams)
         encoder.check()
         encoder.prefilter = self._encoder.prefilter
         if self._handle.options.mode != "r":
             store.settings = settings_of(cparams, self._nthreads)
-            self._typesize = store.settings.typesize
+            self._typesize = self._decoder.typesize = store.settings.typesize
         self._coder = encoder
 
     @property
@@ -150,7 +150,7 @@ class FactCalls(LifeCalls):
             raise AttributeError(msg)  # noqa: TRY004  (what users know)
         check_usable(self._encoder.cparams, dparams)
         self._dparams = dparams
-        self._nthreads = dparams.nthreads
+        self._decoder.nthreads = dparams.nthreads
 
     @property
     def meta(self) -> Meta:

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from superchunk._array_guard import check_change
 from superchunk._buffers import byte_view, writable_view
-from superchunk._checking import check_requests
 from superchunk._chunks import ChunkCalls
 from superchunk._handle import of_one_state
-from superchunk._plan import chunk_start, chunks_of, plan_read
-from superchunk._shaped import read_shaped
+from superchunk._plan import chunk_start
 from superchunk._writing import overwrite
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from superchunk._buffers import AnyBuffer
-    from superchunk.storage.base import ChunkStore
 
 __all__ = ["ItemCalls"]
 
@@ -43,15 +40,6 @@ class ItemCalls(ChunkCalls):
         store = self._handle.fresh()
         return store.told(lambda: store.nbytes) // self._typesize
 
-    def _read(self, store: ChunkStore, start: int, stop: int, out: memoryview | None) -> bytes | None:
-        """Return bytes ``start:stop`` of the content, or put them at the front of `out`."""
-        if self._postfilter is not None:
-            return self._filtered(store, start, stop, out)
-        requests = plan_read(store, start, stop)
-        if self._handle.options.verify is not None:
-            check_requests(self._handle, chunks_of(store, start, stop)[0], requests)
-        return read_shaped(store.meta, self._user, requests, out, nthreads=self._nthreads, itemsize=self._typesize)
-
     def __getitem__(self, key: SupportsIndex | slice) -> bytes:
         """Return an item, or the items of a slice, as bytes.
 
@@ -66,8 +54,9 @@ class ItemCalls(ChunkCalls):
 
         """
         store = self._handle.store
-        if store is not None and self._postfilter is None and self._handle.options.verify is None:
-            typesize = self._typesize
+        decoder = self._decoder
+        if store is not None and decoder.postfilter is None and not decoder.verified:
+            typesize = decoder.typesize
             if type(key) is slice:
                 start, stop, step = key.indices(store.nbytes // typesize)
                 small = step == 1 and 0 < (stop - start) * typesize <= _SMALL
@@ -95,7 +84,7 @@ class ItemCalls(ChunkCalls):
         else:
             start = _item_number(key, store.nbytes // typesize)
             stop = start + 1
-        return self._read(store, start * typesize, stop * typesize, None) or b""
+        return self._decoder.read_range(store, start * typesize, stop * typesize, None) or b""
 
     @of_one_state
     def get_slice(self, start: int = 0, stop: int | None = None, out: AnyBuffer | None = None) -> bytes | None:
@@ -123,12 +112,12 @@ class ItemCalls(ChunkCalls):
             return b""
         low, high = first * self._typesize, last * self._typesize
         if out is None:
-            return self._read(store, low, high, None)
+            return self._decoder.read_range(store, low, high, None)
         view = writable_view(out, "out")
         if view.nbytes < high - low:
             msg = f"out: Not enough space, expected at least {high - low} bytes, got {view.nbytes}"
             raise ValueError(msg)
-        return self._read(store, low, high, view)
+        return self._decoder.read_range(store, low, high, view)
 
     def __setitem__(self, key: SupportsIndex | slice, value: AnyBuffer) -> None:
         """Overwrite items; a slice whose end is past the last item makes the SChunk grow.
@@ -238,7 +227,7 @@ class ItemCalls(ChunkCalls):
             raise ValueError(msg)
         chunk: NDArray[Any] = np.empty(nbytes // dtype.itemsize, dtype=dtype)
         start = chunk_start(store, number)
-        self._read(store, start, start + nbytes, chunk.view(np.uint8).data)
+        self._decoder.read_range(store, start, start + nbytes, chunk.view(np.uint8).data)
         return chunk
 
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._cpu import builtin_codecs
+from superchunk._decoder import Decoder
 from superchunk._encoding import as_recorded, encode_params, pipeline
 from superchunk._plan import chunks_of
-from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, read_shaped, zfp_hooks
+from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, zfp_hooks
 from superchunk._user import check_available, hooks_for
 from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from superchunk._blockfuncs import BlockFunction
     from superchunk._user import HookOwner
-    from superchunk.frame.b2nd import ArrayLayout
     from superchunk.params import CParams
     from superchunk.storage.base import ChunkStore
 
@@ -72,7 +72,7 @@ class Encoder:
     owner
         Whom user codecs and filters are told about.
     meta
-        The fixed metalayers of a container that is not there yet; None: the owner's.
+        Returns the fixed metalayers of the container; asked only for codecs and filters that need a shape.
 
     Raises
     ------
@@ -83,7 +83,7 @@ class Encoder:
 
     __slots__ = ("_meta", "_owner", "_params", "cparams", "prefilter")
 
-    def __init__(self, cparams: CParams, owner: HookOwner, meta: Mapping[str, bytes] | None = None) -> None:
+    def __init__(self, cparams: CParams, owner: HookOwner, meta: Callable[[], Mapping[str, bytes]]) -> None:
         self._meta = meta
         self.cparams = as_recorded(cparams)
         self.prefilter: BlockFunction | None = None
@@ -106,23 +106,14 @@ class Encoder:
         """Return other parameters as the engine takes them, for chunks of the same container."""
         codec, filters = number_of(cparams.codec), pipeline(cparams)[0]
         hooks = self.hooks if check_available(codec, filters, cparams.nthreads) else None
-        layout = self._layout() if is_shaped(codec, filters) else None
+        layout = layout_of(self._meta()) if is_shaped(codec, filters) else None
         if layout is not None and codec in ZFP_IDS:
             hooks = zfp_hooks(self._owner, layout, cparams.typesize)
         return encode_params(cparams, hooks, layout)
 
-    def _layout(self) -> ArrayLayout | None:
-        """Return the array layer of the container."""
-        if self._meta is not None:
-            return layout_of(self._meta)
-        owner = self._owner()
-        return None if owner is None else layout_of(owner._handle.opened().meta)  # noqa: SLF001  (of one package)
-
-    def read(self, store: ChunkStore, request: _engine.Request, out: memoryview) -> None:
-        """Decode a piece of a chunk of the container into `out`."""
-        cparams = self.cparams
-        nthreads = 1 if self.hooks else cparams.nthreads
-        read_shaped(store.meta, self._owner, [request], out, nthreads=nthreads, itemsize=cparams.typesize)
+    def decoder(self) -> Decoder:
+        """Return what reads, for a change, the rest of a chunk that is compressed anew: without a postfilter."""
+        return Decoder(self._owner, 1 if self.hooks else self.cparams.nthreads, self.cparams.typesize)
 
     def check(self) -> None:
         """Raise now what the first use would raise: ValueError or UnsupportedError.
@@ -270,6 +261,6 @@ def _patched(
     store.check(nchunk)  # what stays of it is sealed anew
     content = memoryview(bytearray(max(old, low + piece.nbytes)))
     request = (store.source(nchunk), old, 0, old, 0)
-    encoder.read(store, request, content)
+    encoder.decoder().read(store, [request], content)
     content[low : low + piece.nbytes] = encoder.filtered(piece, base + low)
     return content

@@ -37,9 +37,6 @@ from superchunk._opening import (
     pack_layers,
     publishing,
 )
-from superchunk._plan import chunk_start
-from superchunk._shaped import read_shaped
-from superchunk._user import hooks_for
 from superchunk._writing import Encoder, append_bytes, insert_groups, largest_chunk, with_typesize
 from superchunk.exceptions import ArgumentError
 from superchunk.frame.metalayers import PLACEHOLDERS
@@ -188,7 +185,7 @@ class SChunk(FactCalls):
         step = _chunksize(chunksize, view, compress.typesize)
         layers = pack_layers(place)
         check_usable(compress, decompress)
-        encoder = Encoder(compress, weakref.ref(self), layers)
+        encoder = Encoder(compress, weakref.ref(self), lambda: layers)
         encoder.check()
         blocksize = compress.blocksize if view is None else encoder.blocksize_for(view)
         chosen: CParams | Encoder = encoder
@@ -258,7 +255,7 @@ class SChunk(FactCalls):
             recorded = self._encoder.cparams
             wanted = with_typesize(as_cparams(cparams, recorded.typesize), recorded.typesize, recorded.blocksize)
             check_usable(wanted, dparams)
-            self._coder = encoder = Encoder(wanted, self._user)
+            self._coder = encoder = self._encoder_of(wanted)
             encoder.check()
 
     def _fill_opened(self, view: memoryview) -> None:
@@ -338,7 +335,7 @@ class SChunk(FactCalls):
             settings = settings_of(chosen, decompress.nthreads)
         if cparams is not None:
             check_usable(chosen, decompress)
-            Encoder(chosen, self._user).check()
+            self._encoder_of(chosen).check()
         handle = create_handle(
             place,
             settings,
@@ -371,26 +368,18 @@ class SChunk(FactCalls):
     def _chunks_by(self, encoder: Encoder, progress: Callable[[int, int], object] | None) -> Iterator[bytes]:
         """Yield each chunk compressed anew by `encoder`."""
         store = self._handle.opened()
-        hooks = hooks_for(self._user)
         store.prove()
         for number in range(store.nchunks):
             store.check(number)
             source = store.source(number)
             info = _engine.describe(source)
             if info.vlblocks:
-                yield encoder.vlblocks(_engine.read_vlblocks(source, itemsize=self._typesize, hooks=hooks))
+                yield encoder.vlblocks(self._decoder.read_vlblocks(source))
             elif info.special and self._postfilter is None:
                 yield chunk_bytes(source)
             else:
                 content = memoryview(bytearray(info.nbytes))
-                if self._postfilter is not None:
-                    start = chunk_start(store, number)
-                    self._filtered(store, start, start + info.nbytes, content)
-                else:
-                    request = (source, info.nbytes, 0, info.nbytes, 0)
-                    read_shaped(
-                        store.meta, self._user, [request], content, nthreads=self._nthreads, itemsize=self._typesize
-                    )
+                self._decoder.read_chunk(store, number, info.nbytes, content)
                 yield encoder.chunk_of_filled(content)
             if progress is not None:
                 progress(number + 1, store.nchunks)

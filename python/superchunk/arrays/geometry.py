@@ -27,7 +27,7 @@ from superchunk import _engine
 from superchunk._memory import fresh
 from superchunk.arrays.selection import OrthogonalSelection, PointSelection
 from superchunk.exceptions import ArgumentError
-from superchunk.frame.b2nd import LAYERS, ArrayLayout
+from superchunk.frame.b2nd import ArrayLayout
 from superchunk.frame.dtypes import parse_dtype
 
 if TYPE_CHECKING:
@@ -142,11 +142,6 @@ class ArrayGeometry:
             )
         )
         return new
-
-    @property
-    def layers(self) -> dict[str, bytes]:
-        """The metalayer by its name, from which codecs and filters take the shape of blocks."""
-        return {LAYERS[0]: self.meta_bytes}
 
     def only_shown(self, values: tuple[int, ...]) -> tuple[int, ...]:
         """Return what `values` says of the dimensions that the user sees."""

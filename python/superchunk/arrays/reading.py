@@ -14,19 +14,13 @@ Source: docs/format/b2nd.md, "Geometry" and "Reading a box".
 
 from __future__ import annotations
 
-from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superchunk import _engine
-from superchunk._checking import check_source
-from superchunk._chunk_reads import chunk_bytes
-from superchunk._shaped import read_shaped, with_shape
-from superchunk._user import ucodecs_registry, ufilters_registry
 from superchunk.arrays.selection import PointSelection, box_selection, select
-from superchunk.exceptions import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +32,7 @@ if TYPE_CHECKING:
     from superchunk.arrays.view import ArrayView
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["decode_box", "read_box", "read_into", "read_key", "read_selection", "read_small"]
+__all__ = ["read_box", "read_into", "read_key", "read_selection", "read_small"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
@@ -108,12 +102,13 @@ def read_box(view: ArrayView, planned: BoxPlan) -> NumpyArray[Any]:
     geometry = view.geometry
     items, buffer = geometry.empty(shape)
     if shape:
-        decode_box(view, _sources_of(view, geometry.chunk_numbers(box)), box, buffer)
+        sources = _sources_of(view, geometry.chunk_numbers(box))
+        view.decoder.read_box(view.store, geometry.native, sources, box, buffer)
         return items
     number, place = geometry.locate([start for start, _, _ in box])
     at = place * geometry.itemsize
     request = (_sources_of(view, [number])[0], geometry.chunk_nbytes, at, at + geometry.itemsize, 0)
-    read_shaped(geometry.layers, view.schunk._user, [request], buffer, nthreads=1, itemsize=geometry.itemsize)
+    view.decoder.read(view.store, [request], buffer)
     return items
 
 
@@ -220,7 +215,8 @@ def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: Numpy
         items, buffer = out, geometry.buffer_of(out)
     else:
         items, buffer = geometry.empty(sizes)
-    decode_box(view, _sources_of(view, geometry.chunk_numbers(box)), box, buffer)
+    sources = _sources_of(view, geometry.chunk_numbers(box))
+    view.decoder.read_box(view.store, geometry.native, sources, box, buffer)
     if items is out:
         return items
     if not plain:
@@ -229,41 +225,6 @@ def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: Numpy
             if not isinstance(turn, slice):
                 items = items.take(turn, axis=dimension)
     return selection.to_result(items)
-
-
-def decode_box(view: ArrayView, sources: Sequence[Any], box: Sequence[Any], out: Any) -> None:  # noqa: ANN401  (a buffer)
-    """Decode a box into a buffer of its size.
-
-    Parameters
-    ----------
-    view
-        The array.
-    sources
-        Of the chunks that the box intersects, ascending.
-    box
-        For each dimension ``(start, stop, step)``, not empty, or ascending positions.
-    out
-        Takes the items in C order.
-
-    Raises
-    ------
-    UnsupportedError
-        A codec or filter is not available.
-    FormatError
-        A chunk is damaged.
-
-    """
-    geometry, schunk = view.geometry, view.schunk
-    if not ucodecs_registry and not ufilters_registry:
-        with suppress(UnsupportedError):  # few chunks need the block shape, or a package: they are decoded below
-            _engine.read_box(geometry.native, sources, box, out, nthreads=schunk._nthreads)
-            return
-    with_shape(
-        geometry.layers,
-        schunk._user,
-        geometry.itemsize,
-        lambda hooks, _: _engine.read_box(geometry.native, sources, box, out, nthreads=schunk._nthreads, hooks=hooks),
-    )
 
 
 def _box_of(selection: OrthogonalSelection) -> tuple[list[Any], list[Any]]:
@@ -288,18 +249,19 @@ def _box_of(selection: OrthogonalSelection) -> tuple[list[Any], list[Any]]:
 
 def _sources_of(view: ArrayView, numbers: Sequence[int]) -> list[Any]:
     """Return the sources of chunks, compared with their seals or through the postfilter if that is asked for."""
-    store, schunk = view.store, view.schunk
+    store, decoder = view.store, view.decoder
     sources = store.picked(numbers) if len(numbers) > 1 else [store.source(numbers[0])]
-    handle = schunk._handle
-    if handle.options.verify is not None:
+    if decoder.verified:
         for number, source in zip(numbers, sources, strict=True):
-            check_source(handle, number, source)
-    if schunk._postfilter is None:
+            decoder.check(store, number, source)
+    if decoder.postfilter is None:
         return sources
     geometry = view.geometry
     params = _engine.EncodeParams(clevel=0, typesize=1, blocksize=geometry.layout.block_items * geometry.itemsize)
-    plain = [schunk.decompress_chunk(number) or chunk_bytes(store.source(number)) for number in numbers]
-    return [_engine.compress(content, params) for content in plain]
+    filtered = [memoryview(bytearray(geometry.chunk_nbytes)) for _ in numbers]
+    for number, content in zip(numbers, filtered, strict=True):
+        decoder.read_chunk(store, number, geometry.chunk_nbytes, content)
+    return [_engine.compress(content, params) for content in filtered]
 
 
 def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]) -> None:
@@ -313,20 +275,12 @@ def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]
             coords = tuple(axis[low:high] if axis.shape[0] > 1 else axis for axis in points.coords)
             _read_points(view, PointSelection(coords, (high - low, *shape[1:])), items[low:high])
         return
-    geometry, store, schunk = view.geometry, view.store, view.schunk
+    geometry, store = view.geometry, view.store
     number, place = geometry.locate(points.coords)
     numbers, nsource = _distinct(np.broadcast_to(np.asarray(number, np.int64), shape).reshape(-1), store.nchunks)
     places = np.ascontiguousarray(np.broadcast_to(np.asarray(place, np.int64), shape).reshape(-1))
     sources = _sources_of(view, numbers.tolist())
-    buffer, nthreads = geometry.buffer_of(items), schunk._nthreads
-    with_shape(
-        geometry.layers,
-        schunk._user,
-        geometry.itemsize,
-        lambda hooks, _: _engine.read_points(
-            geometry.native, sources, nsource, places, buffer, nthreads=nthreads, hooks=hooks
-        ),
-    )
+    view.decoder.read_points(store, geometry.native, sources, nsource, places, geometry.buffer_of(items))
 
 
 def _distinct(numbers: NumpyArray[np.int64], nchunks: int) -> tuple[NumpyArray[np.int64], NumpyArray[np.int64]]:

@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superchunk import _engine
-from superchunk._shaped import with_shape
 from superchunk._writing import with_typesize
 from superchunk.arrays.geometry import strides_of
 from superchunk.arrays.memory import pack_items
-from superchunk.arrays.reading import decode_box
 from superchunk.arrays.selection import OrthogonalSelection, PointSelection
 from superchunk.arrays.values import ArrayValues, values_for
 from superchunk.params import SpecialValue
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk._writing import Encoder
     from superchunk.arrays.selection import Positions
     from superchunk.arrays.view import ArrayView
 
@@ -64,10 +63,10 @@ class _AxisPart(NamedTuple):
 class ChunkWriter:
     """Reads and compresses single chunks of an array for a change."""
 
-    def __init__(self, view: ArrayView) -> None:
-        schunk, geometry = view.schunk, view.geometry
+    def __init__(self, view: ArrayView, encoder: Encoder) -> None:
+        geometry = view.geometry
         self._view = view
-        self._encoder = encoder = schunk._encoder
+        self._encoder = encoder
         block_nbytes = geometry.layout.block_items * geometry.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == geometry.itemsize:
             self._params = encoder.params
@@ -79,7 +78,7 @@ class ChunkWriter:
         view = self._view
         view.store.check(number)  # what stays of it is sealed anew
         items, buffer = view.geometry.empty(tuple(stop - start for start, stop, _ in box))
-        decode_box(view, [view.store.source(number)], box, buffer)
+        view.decoder.read_box(view.store, view.geometry.native, [view.store.source(number)], box, buffer)
         return items
 
     def is_zero(self, number: int) -> bool:
@@ -95,17 +94,16 @@ class ChunkWriter:
         chunk = pack_items(geometry.native, self._params, items, whole=whole)
         if self._encoder.prefilter is None:
             return chunk
-        content = with_shape(
-            geometry.layers,
-            self._view.schunk._user,
-            geometry.itemsize,
-            lambda hooks, blocks: _engine.decompress(chunk, itemsize=geometry.itemsize, hooks=hooks, blockshape=blocks),
-        )
+        content = self._view.decoder.decompress(self._view.store, chunk)
         return self._encoder.chunk(memoryview(content), number * geometry.chunk_nbytes)
 
 
 def write_selection(
-    view: ArrayView, selection: OrthogonalSelection | PointSelection, value: object, field: str | None = None
+    view: ArrayView,
+    encoder: Encoder,
+    selection: OrthogonalSelection | PointSelection,
+    value: object,
+    field: str | None = None,
 ) -> None:
     """Put `value` where a selection of what the user sees says; inside a batch of the store.
 
@@ -113,6 +111,8 @@ def write_selection(
     ----------
     view
         The array.
+    encoder
+        Compresses the chunks.
     selection
         Of what the user sees of it.
     value
@@ -134,7 +134,7 @@ def write_selection(
     values = values_for(value, dtype, chosen)
     if 0 in selection.shape or (isinstance(chosen, OrthogonalSelection) and 0 in chosen.counts):
         return
-    writer = ChunkWriter(view)
+    writer = ChunkWriter(view, encoder)
     if isinstance(chosen, PointSelection):
         _write_points(writer, view, chosen, values.all(), field)
         return
@@ -143,7 +143,7 @@ def write_selection(
         for axis, (size, chunk, step, *_) in zip(chosen.axes, geometry.axis_plans, strict=True)
     ]
     known: dict[tuple[int, ...], bytes] = {}
-    uniform = isinstance(values, ArrayValues) and values.uniform and view.schunk._encoder.prefilter is None
+    uniform = isinstance(values, ArrayValues) and values.uniform and encoder.prefilter is None
     for parts in product(*dimensions):
         number = sum(part.step for part in parts)
         extent = tuple(part.length for part in parts)
