@@ -462,5 +462,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def __dir__() -> list[str]:
-    """Return the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """Return the public names and modules, loaded or not."""
+    return sorted({*__all__, *_MODULES})

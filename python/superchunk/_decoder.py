@@ -162,6 +162,14 @@ class Decoder:
             As `read`.
 
         """
+        if not ucodecs_registry and not ufilters_registry:
+            try:
+                _engine.read_box(geometry, sources, box, out, nthreads=self.nthreads)
+            except UnsupportedError as error:
+                if not needs_shape(error):
+                    raise
+            else:
+                return
         self._with_shape(
             store,
             lambda hooks, _: _engine.read_box(geometry, sources, box, out, nthreads=self.nthreads, hooks=hooks),

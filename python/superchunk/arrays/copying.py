@@ -62,7 +62,7 @@ def copied(array: NDArrayLike, dtype: DTypeLike | None, casting: Casting, keywor
         plan = replace(plan, deserialize=array.schunk._handle.options.deserialize)
         plain = source.dtype == array.dtype and array.schunk._decoder.postfilter is None
         same = plain and not anew and _same_chunks(store, plan)
-        return _filled(store, source, plan, same=same, fill=_lone_entry(store) if plain else 0)
+        return _filled(store, source, plan, same=same, fill=_special_entry(store) if plain else 0)
 
 
 def _filled(store: ChunkStore, source: Source, plan: ArrayPlan, *, same: bool, fill: int) -> SChunk:
@@ -91,7 +91,7 @@ def _same_chunks(store: ChunkStore, plan: ArrayPlan) -> bool:
     return (held.shape, held.chunks, held.blocks) == (new.shape, new.chunks, new.blocks)
 
 
-def _lone_entry(store: ChunkStore) -> int:
+def _special_entry(store: ChunkStore) -> int:
     """Return which special value without stored bytes all chunks are, 0 if they are not."""
     snapshot = store.snapshot()
     entry = snapshot.index.repeated_entry

@@ -168,7 +168,7 @@ class NDField(NumPyConversions, InfoMixin):
             value = read_selection(view, chosen.items)[self.field]
             chosen.put(value, given)
             chosen = chosen.items
-        write_selection(view, chosen, value, self.field)
+        write_selection(view, self.ndarr.schunk._encoder, chosen, value, self.field)
 
     def __eq__(self, other: object) -> bool:
         """Return True for the same field of the same array; as for an array otherwise."""

@@ -170,7 +170,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     def _view_in(self, store: ChunkStore) -> ArrayView:
         """Return the array as it is in the present state of `store`."""
-        return ArrayView(self.schunk, store, self._geometry_in(store))
+        return ArrayView(self.schunk._decoder, store, self._geometry_in(store))
 
     def _refreshed(self) -> ArrayGeometry:
         """Return the geometry after changes elsewhere are followed."""
@@ -332,8 +332,8 @@ class NDArray(NumPyConversions, ContextManaged):
         store = self._handle.store or self._handle.opened()
         geometry = self._geometry
         box = plan_box(key, geometry.shape) if geometry.shown is None else None
-        schunk = self.schunk
-        if box is not None and schunk._decoder.postfilter is None and self._handle.options.verify is None:
+        decoder = self.schunk._decoder
+        if box is not None and store.path is not None and decoder.postfilter is None and not decoder.verified:
             items = read_small(store, self._layer, geometry, box)
             if items is not None:
                 return items
@@ -351,7 +351,7 @@ class NDArray(NumPyConversions, ContextManaged):
         """Return the items that `key` means in the newest state: of a `box`, where that was `planned` for it."""
         store.refresh()
         geometry = self._geometry_in(store)
-        view = ArrayView(self.schunk, store, geometry)
+        view = ArrayView(self.schunk._decoder, store, geometry)
         if geometry is not planned:
             box = plan_box(key, geometry.shape) if geometry.shown is None else None
         if box is not None:
@@ -463,7 +463,7 @@ class NDArray(NumPyConversions, ContextManaged):
         store = self._handle.writing()
         with changing(store, value):
             view = self._view_in(store)
-            write_selection(view, chosen(view.geometry.shape), value, field)
+            write_selection(view, self.schunk._encoder, chosen(view.geometry.shape), value, field)
 
     # Shape.
 
@@ -490,7 +490,7 @@ class NDArray(NumPyConversions, ContextManaged):
         store = self._handle.writing()
         self._refuse_view("resize")
         with store.batch():
-            geometry = resize_array(self._view_in(store), self._layer, shape)
+            geometry = resize_array(self._view_in(store), self.schunk._encoder, self._layer, shape)
         self._geometry = geometry
 
     def append(self, values: ArrayLike | NDArray, axis: int = 0) -> int:
@@ -524,7 +524,7 @@ class NDArray(NumPyConversions, ContextManaged):
             msg = "append: expected an array of at least one dimension, got 0-d"
             raise ArgumentError(msg)
         with changing(store, values):
-            geometry = append_items(self._view_in(store), self._layer, values, at)
+            geometry = append_items(self._view_in(store), self.schunk._encoder, self._layer, values, at)
         self._geometry = geometry
         return geometry.shape[at]
 

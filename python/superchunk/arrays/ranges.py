@@ -202,31 +202,31 @@ def eye(
     if plan.layout.ndim != len(shape):
         msg = f"dtype: expected no sub-array, got {dtype}"
         raise ArgumentError(msg)
-    met = _on_diagonal(plan, diagonal)
+    intersected = _on_diagonal(plan, diagonal)
 
     def produce(box: Box) -> np.ndarray[Any, Any]:
         rows, columns = box
         offset = diagonal + rows.start - columns.start
         return np.eye(rows.stop - rows.start, columns.stop - columns.start, offset, plan.dtype)
 
-    if not met:
+    if not intersected:
         return NDArray(build_special(plan, SpecialValue.ZERO))
     with begin_array(plan) as schunk:
         put_special(schunk, plan, SpecialValue.ZERO, None)
         store = schunk._handle.opened()
-        chunks = packed(schunk, plan, produce, (box for _, box in met))
-        for (nchunk, _), chunk in zip(met, chunks, strict=True):
+        chunks = packed(schunk, plan, produce, (box for _, box in intersected))
+        for (nchunk, _), chunk in zip(intersected, chunks, strict=True):
             store.replace(nchunk, chunk)
     return NDArray(schunk)
 
 
 def _on_diagonal(plan: ArrayPlan, k: int) -> list[tuple[int, Box]]:
-    """Return number and box of each chunk that the diagonal ``column - row == k`` meets."""
+    """Return number and box of each chunk that the diagonal ``column - row == k`` intersects."""
     layout = plan.layout
     if not layout.nchunks:
         return []
     (height, width), (tall, wide) = layout.shape, layout.chunks
-    met: list[tuple[int, Box]] = []
+    intersected: list[tuple[int, Box]] = []
     for number, top in enumerate(range(0, height, tall)):
         bottom = min(top + tall, height)
         first, last = max(top + k, 0), min(bottom + k, width)
@@ -234,8 +234,10 @@ def _on_diagonal(plan: ArrayPlan, k: int) -> list[tuple[int, Box]]:
             continue
         for column in range(first // wide, (last - 1) // wide + 1):
             left = column * wide
-            met.append((number * layout.grid[1] + column, (slice(top, bottom), slice(left, min(left + wide, width)))))
-    return met
+            intersected.append(
+                (number * layout.grid[1] + column, (slice(top, bottom), slice(left, min(left + wide, width))))
+            )
+    return intersected
 
 
 def _by_index(

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
-from superchunk._stored_chunks import chunk_bytes
 from superchunk.arrays.selection import PointSelection, box_selection, select
 
 if TYPE_CHECKING:
@@ -100,16 +99,16 @@ def read_box(view: ArrayView, planned: BoxPlan) -> NumpyArray[Any]:
 
     """
     box, shape = planned
-    geometry, schunk = view.geometry, view.schunk
+    geometry = view.geometry
     items, buffer = geometry.empty(shape)
     if shape:
         sources = _sources_of(view, geometry.chunk_numbers(box))
-        schunk._decoder.read_box(view.store, geometry.native, sources, box, buffer)
+        view.decoder.read_box(view.store, geometry.native, sources, box, buffer)
         return items
     number, place = geometry.locate([start for start, _, _ in box])
     at = place * geometry.itemsize
     request = (_sources_of(view, [number])[0], geometry.chunk_nbytes, at, at + geometry.itemsize, 0)
-    schunk._decoder.read(view.store, [request], buffer)
+    view.decoder.read(view.store, [request], buffer)
     return items
 
 
@@ -206,7 +205,7 @@ def read_selection(
 
 def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: NumpyArray[Any] | None) -> NumpyArray[Any]:
     """Return the items of a selection of all dimensions; in `out` where that needs no second array."""
-    geometry, schunk = view.geometry, view.schunk
+    geometry = view.geometry
     if 0 in selection.counts:
         return np.empty(selection.shape, geometry.dtype)
     box, turns = _box_of(selection)
@@ -217,7 +216,7 @@ def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: Numpy
     else:
         items, buffer = geometry.empty(sizes)
     sources = _sources_of(view, geometry.chunk_numbers(box))
-    schunk._decoder.read_box(view.store, geometry.native, sources, box, buffer)
+    view.decoder.read_box(view.store, geometry.native, sources, box, buffer)
     if items is out:
         return items
     if not plain:
@@ -250,17 +249,19 @@ def _box_of(selection: OrthogonalSelection) -> tuple[list[Any], list[Any]]:
 
 def _sources_of(view: ArrayView, numbers: Sequence[int]) -> list[Any]:
     """Return the sources of chunks, compared with their seals or through the postfilter if that is asked for."""
-    store, schunk = view.store, view.schunk
+    store, decoder = view.store, view.decoder
     sources = store.picked(numbers) if len(numbers) > 1 else [store.source(numbers[0])]
-    decoder = schunk._decoder
-    for number, source in zip(numbers, sources, strict=True) if decoder.verified else ():
-        decoder.check(store, number, source)
+    if decoder.verified:
+        for number, source in zip(numbers, sources, strict=True):
+            decoder.check(store, number, source)
     if decoder.postfilter is None:
         return sources
     geometry = view.geometry
     params = _engine.EncodeParams(clevel=0, typesize=1, blocksize=geometry.layout.block_items * geometry.itemsize)
-    plain = [schunk.decompress_chunk(number) or chunk_bytes(store.source(number)) for number in numbers]
-    return [_engine.compress(content, params) for content in plain]
+    filtered = [memoryview(bytearray(geometry.chunk_nbytes)) for _ in numbers]
+    for number, content in zip(numbers, filtered, strict=True):
+        decoder.read_chunk(store, number, geometry.chunk_nbytes, content)
+    return [_engine.compress(content, params) for content in filtered]
 
 
 def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]) -> None:
@@ -274,12 +275,12 @@ def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]
             coords = tuple(axis[low:high] if axis.shape[0] > 1 else axis for axis in points.coords)
             _read_points(view, PointSelection(coords, (high - low, *shape[1:])), items[low:high])
         return
-    geometry, store, schunk = view.geometry, view.store, view.schunk
+    geometry, store = view.geometry, view.store
     number, place = geometry.locate(points.coords)
     numbers, nsource = _distinct(np.broadcast_to(np.asarray(number, np.int64), shape).reshape(-1), store.nchunks)
     places = np.ascontiguousarray(np.broadcast_to(np.asarray(place, np.int64), shape).reshape(-1))
     sources = _sources_of(view, numbers.tolist())
-    schunk._decoder.read_points(store, geometry.native, sources, nsource, places, geometry.buffer_of(items))
+    view.decoder.read_points(store, geometry.native, sources, nsource, places, geometry.buffer_of(items))
 
 
 def _distinct(numbers: NumpyArray[np.int64], nchunks: int) -> tuple[NumpyArray[np.int64], NumpyArray[np.int64]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from superchunk.arrays.filling import build_array
+from superchunk.arrays.filling import ChunkRow, build_array
 from superchunk.arrays.pinning import pinned
 from superchunk.arrays.plan import as_shape, plan_array
 from superchunk.arrays.selection import expanded, select
@@ -116,24 +116,19 @@ def _run_of(array: NDArrayLike) -> Callable[[Box], NumpyArray[Any]]:
 def _rows_of(array: NDArrayLike, shape: tuple[int, ...]) -> Callable[[Box], NumpyArray[Any]]:
     """Return what gives each box its items in C order, keeping the rows that the last box was cut from."""
     row = prod(shape[1:])
-    kept: tuple[slice, NumpyArray[Any]] | None = None
+    rows_held = ChunkRow(lambda start, stop: array[start * row : stop * row].reshape((stop - start, *shape[1:])))
 
     def produce(box: Box) -> NumpyArray[Any]:
-        nonlocal kept
         if not box:
             found: NumpyArray[Any] = array[0]
             return found
-        rows = box[0]
-        if (rows.stop - rows.start) * row * array.itemsize > _SLAB_NBYTES:
-            places = [np.arange(edge.start, edge.stop, dtype=np.int64) for edge in box]
-            flat = np.zeros((), np.int64)
-            for line, size in zip(places, shape, strict=True):
-                flat = flat[..., None] * size + line
-            return np.asarray(array[flat])
-        if kept is None or kept[0] != rows:
-            slab = array[rows.start * row : rows.stop * row]
-            kept = rows, slab.reshape((rows.stop - rows.start, *shape[1:]))
-        return kept[1][(slice(None), *box[1:])]
+        if (box[0].stop - box[0].start) * row * array.itemsize <= _SLAB_NBYTES:
+            return rows_held.read(box)
+        places = [np.arange(edge.start, edge.stop, dtype=np.int64) for edge in box]
+        flat = np.zeros((), np.int64)
+        for line, size in zip(places, shape, strict=True):
+            flat = flat[..., None] * size + line
+        return np.asarray(array[flat])
 
     return produce
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from superchunk._writing import Encoder
     from superchunk.arrays.geometry import ArrayGeometry
     from superchunk.arrays.view import NDArrayLike
     from superchunk.storage.base import ChunkStore
@@ -46,7 +47,7 @@ _FEW = 8192
 """Chunks of zeros that are put behind the others one by one; for more of them the list is made anew, at once."""
 
 
-def resize_array(view: ArrayView, layer: str, shape: tuple[int, ...]) -> ArrayGeometry:
+def resize_array(view: ArrayView, encoder: Encoder, layer: str, shape: tuple[int, ...]) -> ArrayGeometry:
     """Give an array another shape, inside a batch of the store; new items are zeros.
 
     Raises
@@ -62,11 +63,13 @@ def resize_array(view: ArrayView, layer: str, shape: tuple[int, ...]) -> ArrayGe
         return new
     _move_chunks(view.store, view.geometry, new)
     view.store.set_meta(layer, new.meta_bytes)
-    _clear(ArrayView(view.schunk, view.store, new), view.geometry)
+    _clear(ArrayView(view.decoder, view.store, new), encoder, view.geometry)
     return new
 
 
-def append_items(view: ArrayView, layer: str, values: ArrayLike | NDArrayLike, axis: int) -> ArrayGeometry:
+def append_items(
+    view: ArrayView, encoder: Encoder, layer: str, values: ArrayLike | NDArrayLike, axis: int
+) -> ArrayGeometry:
     """Make an array grow along an axis by `values`, inside a batch of the store.
 
     Nothing has to be cleared, because all items that appear are written.
@@ -78,12 +81,12 @@ def append_items(view: ArrayView, layer: str, values: ArrayLike | NDArrayLike, a
     new = _reshaped(geometry, shape)
     if new.size == geometry.size:
         if new.layout.shape != old:
-            return resize_array(view, layer, shape)
+            return resize_array(view, encoder, layer, shape)
         return geometry
     _move_chunks(view.store, geometry, new)
     view.store.set_meta(layer, new.meta_bytes, at_once=False)
     region = tuple(slice(old[at] if at == axis else 0, size) for at, size in enumerate(shape))
-    write_selection(ArrayView(view.schunk, view.store, new), box_selection(region, shape), given)
+    write_selection(ArrayView(view.decoder, view.store, new), encoder, box_selection(region, shape), given)
     return new
 
 
@@ -153,9 +156,9 @@ def _append_zeros(store: ChunkStore, geometry: ArrayGeometry, count: int) -> Non
     insert_repeated(store, chunk, count)
 
 
-def _clear(view: ArrayView, old: ArrayGeometry) -> None:
+def _clear(view: ArrayView, encoder: Encoder, old: ArrayGeometry) -> None:
     """Set to zero what chunks hold outside the smaller shape where that edge was, or is, inside a chunk."""
-    writer = ChunkWriter(view)
+    writer = ChunkWriter(view, encoder)
     new = view.geometry
     small = tuple(map(min, old.layout.shape, new.layout.shape))
     strides = strides_of(new.layout.grid)

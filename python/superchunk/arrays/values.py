@@ -71,7 +71,7 @@ def values_for(value: object, dtype: np.dtype[Any], selection: OrthogonalSelecti
     except ValueError:
         msg = f"could not broadcast input array from shape {items.shape} into shape {wanted}"
         raise ValueError(msg) from None
-    return ArrayValues(laid, selection, len(inner), lone=items.size == 1)
+    return ArrayValues(laid, selection, len(inner), uniform=items.size == 1)
 
 
 def _as_array(
@@ -101,15 +101,15 @@ class ArrayValues:
         Where they go.
     ninner
         Dimensions of the sub-array.
-    lone
+    uniform
         Whether they are all one item.
 
     """
 
     def __init__(
-        self, laid: NumpyArray[Any], selection: OrthogonalSelection | PointSelection, ninner: int, *, lone: bool
+        self, laid: NumpyArray[Any], selection: OrthogonalSelection | PointSelection, ninner: int, *, uniform: bool
     ) -> None:
-        self.lone = lone
+        self.uniform = uniform
         self._laid = laid
         self._crossed = laid
         if isinstance(selection, OrthogonalSelection):

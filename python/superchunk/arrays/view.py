@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from superchunk._decoder import Decoder
     from superchunk._handle import Handle
     from superchunk.arrays.geometry import ArrayGeometry
     from superchunk.params import CParams, DParams
@@ -43,8 +44,8 @@ class ArrayView:
 
     Parameters
     ----------
-    schunk
-        Decodes and encodes the chunks.
+    decoder
+        Decodes the chunks.
     store
         Holds the chunks.
     geometry
@@ -52,10 +53,10 @@ class ArrayView:
 
     """
 
-    __slots__ = ("geometry", "schunk", "store")
+    __slots__ = ("decoder", "geometry", "store")
 
-    def __init__(self, schunk: SChunk, store: ChunkStore, geometry: ArrayGeometry) -> None:
-        self.schunk = schunk
+    def __init__(self, decoder: Decoder, store: ChunkStore, geometry: ArrayGeometry) -> None:
+        self.decoder = decoder
         self.store = store
         self.geometry = geometry
 
@@ -146,14 +147,9 @@ def is_ndarray(value: object) -> TypeGuard[NDArrayLike]:
 
 def memory_view(array: NDArrayLike) -> ArrayView:
     """Return a view of the items that an array has now, which no later change reaches."""
-    from superchunk._handle import Handle  # noqa: PLC0415  (made here only)
-    from superchunk.schunk import SChunk  # noqa: PLC0415  (as above)
-    from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (as above)
+    from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (made here only)
 
-    store = MemoryStore.over(array._handle.fresh())
-    schunk = SChunk._of_handle(Handle(store), None, array.dparams)
-    schunk._decoder.postfilter = array.schunk._decoder.postfilter
-    return ArrayView(schunk, store, array._view_in(store).geometry)
+    return array._view_in(MemoryStore.over(array._handle.fresh()))
 
 
 def read_geometry(store: ChunkStore, layer: str) -> ArrayGeometry:

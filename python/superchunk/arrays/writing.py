@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superchunk import _engine
-from superchunk._decoder import Decoder
 from superchunk._writing import with_typesize
 from superchunk.arrays.geometry import strides_of
 from superchunk.arrays.memory import pack_items
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk._writing import Encoder
     from superchunk.arrays.selection import Positions
     from superchunk.arrays.view import ArrayView
 
@@ -43,7 +43,7 @@ _ZEROS = (SpecialValue.ZERO.value, SpecialValue.UNINIT.value)
 """Special values that read as zeros."""
 
 
-class _Piece(NamedTuple):
+class _AxisPart(NamedTuple):
     """What one chunk coordinate of one dimension takes of a selection."""
 
     step: int
@@ -63,14 +63,10 @@ class _Piece(NamedTuple):
 class ChunkWriter:
     """Reads and compresses single chunks of an array for a change."""
 
-    def __init__(self, view: ArrayView) -> None:
-        schunk, geometry = view.schunk, view.geometry
-        self._store = view.store
-        self._geometry = geometry
-        self._encoder = encoder = schunk._encoder
-        self._decoder = Decoder(
-            schunk._decoder.owner, 1 if encoder.hooks else schunk._decoder.nthreads, geometry.itemsize
-        )
+    def __init__(self, view: ArrayView, encoder: Encoder) -> None:
+        geometry = view.geometry
+        self._view = view
+        self._encoder = encoder
         block_nbytes = geometry.layout.block_items * geometry.itemsize
         if encoder.cparams.blocksize == block_nbytes and encoder.cparams.typesize == geometry.itemsize:
             self._params = encoder.params
@@ -79,31 +75,35 @@ class ChunkWriter:
 
     def read(self, number: int, box: Sequence[tuple[int, int, int]]) -> NumpyArray[Any]:
         """Return the items of a box inside chunk `number`, which is compared with its seal."""
-        self._store.check(number)  # what stays of it is sealed anew
-        items, buffer = self._geometry.empty(tuple(stop - start for start, stop, _ in box))
-        sources = [self._store.source(number)]
-        self._decoder.read_box(self._store, self._geometry.native, sources, box, buffer)
+        view = self._view
+        view.store.check(number)  # what stays of it is sealed anew
+        items, buffer = view.geometry.empty(tuple(stop - start for start, stop, _ in box))
+        view.decoder.read_box(view.store, view.geometry.native, [view.store.source(number)], box, buffer)
         return items
 
     def is_zero(self, number: int) -> bool:
         """Return whether chunk `number` is known to hold zeros only."""
-        return _engine.describe(self._store.source(number)).special in _ZEROS
+        return _engine.describe(self._view.store.source(number)).special in _ZEROS
 
     def pack(self, items: NumpyArray[Any], number: int) -> bytes:
         """Return a chunk whose first items in each dimension are `items`, all others zero."""
-        geometry = self._geometry
+        geometry = self._view.geometry
         if items.dtype != geometry.dtype:
             items = items.astype(geometry.dtype)
         whole = items.shape == geometry.layout.chunks and self._encoder.prefilter is None
         chunk = pack_items(geometry.native, self._params, items, whole=whole)
         if self._encoder.prefilter is None:
             return chunk
-        content = self._decoder.decompress(self._store, chunk)
+        content = self._view.decoder.decompress(self._view.store, chunk)
         return self._encoder.chunk(memoryview(content), number * geometry.chunk_nbytes)
 
 
 def write_selection(
-    view: ArrayView, selection: OrthogonalSelection | PointSelection, value: object, field: str | None = None
+    view: ArrayView,
+    encoder: Encoder,
+    selection: OrthogonalSelection | PointSelection,
+    value: object,
+    field: str | None = None,
 ) -> None:
     """Put `value` where a selection of what the user sees says; inside a batch of the store.
 
@@ -111,6 +111,8 @@ def write_selection(
     ----------
     view
         The array.
+    encoder
+        Compresses the chunks.
     selection
         Of what the user sees of it.
     value
@@ -132,31 +134,31 @@ def write_selection(
     values = values_for(value, dtype, chosen)
     if 0 in selection.shape or (isinstance(chosen, OrthogonalSelection) and 0 in chosen.counts):
         return
-    writer = ChunkWriter(view)
+    writer = ChunkWriter(view, encoder)
     if isinstance(chosen, PointSelection):
         _write_points(writer, view, chosen, values.all(), field)
         return
     dimensions = [
-        _pieces(axis, size, chunk, step)
+        _parts_of(axis, size, chunk, step)
         for axis, (size, chunk, step, *_) in zip(chosen.axes, geometry.axis_plans, strict=True)
     ]
     known: dict[tuple[int, ...], bytes] = {}
-    lone = isinstance(values, ArrayValues) and values.lone and view.schunk._encoder.prefilter is None
-    for pieces in product(*dimensions):
-        number = sum(piece.step for piece in pieces)
-        extent = tuple(piece.length for piece in pieces)
-        if field is None and all(piece.whole for piece in pieces):
+    uniform = isinstance(values, ArrayValues) and values.uniform and encoder.prefilter is None
+    for parts in product(*dimensions):
+        number = sum(part.step for part in parts)
+        extent = tuple(part.length for part in parts)
+        if field is None and all(part.whole for part in parts):
             chunk = known.get(extent)
             if chunk is None:
-                chunk = writer.pack(values.part([piece.given for piece in pieces]), number)
-                if lone:
+                chunk = writer.pack(values.part([part.given for part in parts]), number)
+                if uniform:
                     known[extent] = chunk
             store.replace(number, chunk)
             continue
-        given = values.part([piece.given for piece in pieces])
-        items = writer.read(number, [(piece.start, piece.start + piece.length, 1) for piece in pieces])
+        given = values.part([part.given for part in parts])
+        items = writer.read(number, [(part.start, part.start + part.length, 1) for part in parts])
         target = items if field is None else items[field]
-        locals_ = [piece.local for piece in pieces]
+        locals_ = [part.local for part in parts]
         if all(isinstance(local, slice) for local in locals_):
             target[tuple(locals_)] = given
         else:
@@ -174,16 +176,16 @@ def _crossed(positions: Sequence[slice | NumpyArray[np.int64]], extent: tuple[in
     )
 
 
-def _pieces(axis: Positions, size: int, chunk: int, step: int) -> list[_Piece]:
+def _parts_of(axis: Positions, size: int, chunk: int, step: int) -> list[_AxisPart]:
     """Return which chunk coordinates of a dimension a selection meets, and what they take of it."""
     if not isinstance(axis, range):
-        return _listed_pieces(axis, size, chunk, step)
+        return _parts_of_list(axis, size, chunk, step)
     count = len(axis)
     backwards = axis.step < 0
     ahead = axis[::-1] if backwards else axis
     stride = ahead.step if count > 1 else 1
     first = ahead[0]
-    pieces = []
+    parts = []
     done = 0
     while done < count:
         at = first + done * stride
@@ -197,13 +199,13 @@ def _pieces(axis: Positions, size: int, chunk: int, step: int) -> list[_Piece]:
             given = slice(count - done - 1, stop if stop >= 0 else None, -1)
         else:
             given = slice(done, done + taken)
-        pieces.append(_Piece(nchunk * step, start, length, local, given, taken == length))
+        parts.append(_AxisPart(nchunk * step, start, length, local, given, taken == length))
         done += taken
-    return pieces
+    return parts
 
 
-def _listed_pieces(axis: NumpyArray[np.int64], size: int, chunk: int, step: int) -> list[_Piece]:
-    """Return the pieces of a list of positions; of equal ones the last counts."""
+def _parts_of_list(axis: NumpyArray[np.int64], size: int, chunk: int, step: int) -> list[_AxisPart]:
+    """Return the parts of a list of positions; of equal ones the last counts."""
     order = np.argsort(axis, kind="stable")
     positions = axis[order]
     if len(positions) > 1:
@@ -211,13 +213,13 @@ def _listed_pieces(axis: NumpyArray[np.int64], size: int, chunk: int, step: int)
         order, positions = order[last], positions[last]
     nchunks = positions // chunk
     edges = np.flatnonzero(np.append(True, nchunks[1:] != nchunks[:-1])).tolist()
-    pieces = []
+    parts = []
     for low, high in zip(edges, [*edges[1:], len(positions)], strict=True):
         start = int(nchunks[low]) * chunk
         length = min(chunk, size - start)
         local = positions[low:high] - start
-        pieces.append(_Piece(start // chunk * step, start, length, local, order[low:high], high - low == length))
-    return pieces
+        parts.append(_AxisPart(start // chunk * step, start, length, local, order[low:high], high - low == length))
+    return parts
 
 
 def _write_points(

@@ -21,17 +21,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from superchunk.exceptions import FormatError, TruncatedError
-from superchunk.testing.reference.codecs import decode_stream
-from superchunk.testing.reference.header import (
+from reference.codecs import decode_stream
+from reference.header import (
     FIELDS,
     MAX_TYPESIZE,
     SHORT_HEADER,
     VERSION_BLOSC1,
 )
+from superchunk.exceptions import FormatError, TruncatedError
 
 if TYPE_CHECKING:
-    from superchunk.testing.reference.header import Header
+    from reference.header import Header
 
 INT32: Final = 4
 MAX_DICT: Final = 32_768

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final
 import lz4.block
 import zstandard
 
+from reference import blosclz
 from superchunk.exceptions import FormatError, UnsupportedError
-from superchunk.testing.reference import blosclz
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -172,7 +172,7 @@ def _zstd(src: bytes, size: int, dictionary: bytes, /) -> bytes:
         shared = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
         decoder = zstandard.ZstdDecompressor(dict_data=shared)
         while at < len(src):
-            if src[at + 1 : at + 4] == ZSTD_SKIPPABLE and src[at] >> 4 == 5:  # noqa: PLR2004 - 0x5?
+            if src[at + 1 : at + 4] == ZSTD_SKIPPABLE and src[at] >> 4 == 5:
                 at += 8 + int.from_bytes(src[at + 4 : at + 8], "little")
                 if at > len(src):
                     raise StreamError("a skippable frame that is cut")

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import superchunk
-from superchunk.testing.crashlab.array_steps import ARRAY_CHANGES, ARRAY_STEPS, items_of
-from superchunk.testing.crashlab.content import content_of as look_at
-from superchunk.testing.crashlab.session import Session, Way
+from crashlab.array_steps import ARRAY_CHANGES, ARRAY_STEPS, items_of
+from crashlab.content import content_of as look_at
+from crashlab.session import Session, Way
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from crashlab.content import ArrayContent
+    from crashlab.recorder import Recorder
+    from crashlab.steps import StepFunction
     from superchunk.arrays.ndarray import NDArray
     from superchunk.params import SyncLevel
     from superchunk.schunk import SChunk
-    from superchunk.testing.crashlab.content import ArrayContent
-    from superchunk.testing.crashlab.recorder import Recorder
-    from superchunk.testing.crashlab.steps import StepFunction
 
 __all__ = ["ArraySession", "ArrayWay", "carry_on_array"]
 
@@ -96,7 +96,7 @@ class ArraySession(Session):
     def make(self) -> None:
         """Make the array anew, with one handle."""
         form = self.form
-        self.plain = items_of(Random(3), form.shape, np.dtype(form.dtype))  # noqa: S311 - choices in a test
+        self.plain = items_of(Random(3), form.shape, np.dtype(form.dtype))
         made = superchunk.asarray(
             self.plain,
             chunks=form.chunks,

@@ -15,7 +15,7 @@ only decodes, one block after the other, and it checks every rule of the pages.
 Source: docs/format/chunk.md, codecs.md and filters.md.
 """
 
-from superchunk.testing.reference.chunk import decode, decode_range, decode_vlblocks
-from superchunk.testing.reference.header import Header
+from reference.chunk import decode, decode_range, decode_vlblocks
+from reference.header import Header
 
 __all__ = ["Header", "decode", "decode_range", "decode_vlblocks"]

@@ -1,4 +1,4 @@
-"""``python -m superchunk.testing.crashlab``: try many states, and tell what came out."""
+"""``make lab``, or ``python -m crashlab`` in ``tests``: try many states, and tell what came out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from superchunk.testing.crashlab.laboratory import run, shrunk
+from crashlab.laboratory import run, shrunk
 
 _IN_MEMORY = "/dev/shm"  # noqa: S108 - a directory of our own is made in it
 _TOLD = 5
@@ -21,7 +21,7 @@ def _folder() -> str:
 
 def main() -> int:
     """Run the laboratory; return 1 if a promise was broken."""
-    parser = argparse.ArgumentParser(prog="python -m superchunk.testing.crashlab", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m crashlab", description=__doc__)
     parser.add_argument("--states", type=int, default=100_000, help="states to try at least (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="first of the drawn workloads (default: %(default)s)")
     parser.add_argument("--arrays", action="store_true", help="with arrays, instead of super-chunks")

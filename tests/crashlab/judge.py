@@ -21,15 +21,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from crashlab.losses import PowerLoss, killed
+from crashlab.shelf import Shelf, before_start
 from superchunk.exceptions import SuperchunkError
-from superchunk.testing.crashlab.losses import PowerLoss, killed
-from superchunk.testing.crashlab.shelf import Shelf, before_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from superchunk.testing.crashlab.disk import Image, Op
+    from crashlab.disk import Image, Op
 
 __all__ = ["Examination", "Failure", "Level", "Mark", "Observe", "Recording", "Tally", "differences"]
 
@@ -283,7 +283,7 @@ class Examination:
         """Let a writer go on from here."""
         number = max(outcome.marks)
         try:
-            assert self._carry_on is not None  # noqa: S101 - for the type checker
+            assert self._carry_on is not None
             self._carry_on(f"{shelf.root}/{self.recording.name}", self.recording.marks[number].content)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a failure
             why = f"writing on gave {type(error).__name__}: {error}"
@@ -372,4 +372,4 @@ def differences(found: Any, expected: Any, where: str = "it") -> list[str]:  # n
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}... ({len(text)} characters)"  # noqa: PLR2004 - to fit a line
+    return text if len(text) <= 60 else f"{text[:60]}... ({len(text)} characters)"

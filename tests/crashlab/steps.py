@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from random import Random
 
-    from superchunk.testing.crashlab.judge import Promise
-    from superchunk.testing.crashlab.session import Session
+    from crashlab.judge import Promise
+    from crashlab.session import Session
 
 __all__ = ["CHANGES", "STEPS", "TYPESIZE", "StepFunction"]
 
@@ -121,7 +121,7 @@ def delete(session: Session, rng: Random) -> Promise | None:
 
 def delete_all(session: Session, rng: Random) -> Promise | None:
     """Delete chunk after chunk until there is none; for a few only."""
-    if not 1 <= len(session.chunks) <= 3:  # noqa: PLR2004 - each is a step of its own to those who look
+    if not 1 <= len(session.chunks) <= 3:
         return None
     schunk = session.schunk(rng)
     with session.transaction_of(schunk):
@@ -240,7 +240,7 @@ def reopen(session: Session, _rng: Random) -> Promise | None:
 
 def open_another(session: Session, _rng: Random) -> Promise | None:
     """Open a further handle for writing."""
-    if len(session.handles) > 2:  # noqa: PLR2004 - a few are enough
+    if len(session.handles) > 2:
         return None
     session.open_another()
     return "committed"

@@ -1,19 +1,21 @@
-"""The demonstration: real data, verified, drawn."""
+"""The demo: real data, verified, drawn."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_runner import fail, succeed
+from click.testing import CliRunner
 
-from superchunk.cli import demo as demo_command
-from superchunk.cli import demo_data, measure
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples" / "demo"))
+
+import demo
+import demo_data
+
+from superchunk.cli import measure
 from superchunk.cli.errors import Failure
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 for package in demo_data.PACKAGES:
     pytest.importorskip(package, reason="of the extra demo")
@@ -21,9 +23,11 @@ for package in demo_data.PACKAGES:
 
 def test_demo_verifies_every_frame_and_draws_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "SECONDS", 0.0)
-    lines = succeed("demo", "-o", tmp_path / "out").text.splitlines()
+    done = CliRunner().invoke(demo.demo, ["-o", str(tmp_path / "out")], catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
     frames = list((tmp_path / "out" / "frames").iterdir())
-    assert len(frames) == 6 * len(demo_command.CHOICES)
+    assert len(frames) == 6 * len(demo.CHOICES)
     assert sum(line.rstrip().endswith(" yes") for line in lines) == len(frames)
     picture = (tmp_path / "out" / "demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG\r\n")
@@ -43,16 +47,17 @@ def test_the_witness_speaks_up(tmp_path: Path) -> None:
 
     path = tmp_path / "x.b2frame"
     blosc2.save_array(np.arange(10), str(path))
-    demo_command.ask_witness(path, np.arange(10))
+    demo.ask_witness(path, np.arange(10))
     with pytest.raises(Failure, match="something else"):
-        demo_command.ask_witness(path, np.arange(10) + 1)
+        demo.ask_witness(path, np.arange(10) + 1)
     path.write_bytes(b"no frame")
     with pytest.raises(Failure, match="cannot read"):
-        demo_command.ask_witness(path, np.arange(10))
+        demo.ask_witness(path, np.arange(10))
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_command, "PACKAGES", ("numpy", "surely_not_installed"))
-    message = fail(1, "demo")
-    assert "surely_not_installed" in message
-    assert "superchunk[demo]" in message
+    monkeypatch.setattr(demo, "PACKAGES", ("numpy", "surely_not_installed"))
+    done = CliRunner().invoke(demo.demo, [])
+    assert done.exit_code == 1
+    assert "surely_not_installed" in done.stderr
+    assert ".[demo]" in done.stderr

@@ -1,11 +1,9 @@
-"""``superchunk demo``: real arrays into frames, read back, sliced, checked by a witness, drawn.
+"""Compress real data, read it back, compare, draw: ``python examples/demo/demo.py``, or ``make demo``.
 
-Every array of `demo_data` goes into a contiguous frame on disk under each of `CHOICES`; the
-frame is read back whole and in random slices and compared, then opened with the package blosc2,
-an independent implementation, which must see the same array. A table of the numbers is printed
-a picture and the numbers as JSON are written.
-
-Source: docs/cli.md, section "demo".
+Every array of `demo_data` goes into a contiguous frame on disk under each of `CHOICES`. Each frame is
+read back whole and in random slices and compared with its source. The package blosc2, an independent
+implementation, must read the same array. The demo prints a table of the measurements and writes a picture
+and the measurements as JSON. It measures as ``superchunk bench`` does, with the same code.
 """
 
 from __future__ import annotations
@@ -16,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from demo_data import PACKAGES, PICTURED, read_fields
 
 import superchunk
 from superchunk.cli import output
-from superchunk.cli.demo_data import PACKAGES, PICTURED, read_fields
 from superchunk.cli.errors import Failure
 from superchunk.cli.info import chunk_rows
 from superchunk.cli.layout import Layout
@@ -31,11 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+    from demo_data import Field
 
-    from superchunk.cli.demo_data import Field
     from superchunk.cli.measure import Measured
-
-__all__ = ["demo"]
 
 CHOICES = (
     Choice(codec="lz4", level=5, filters=parse_filters("shuffle")),
@@ -111,7 +107,7 @@ def _print_table(rows: Sequence[Sequence[str]]) -> None:
     )
 
 
-@click.command(short_help="Real data in and out, measured, verified, drawn.")
+@click.command()
 @click.option(
     "-o",
     "--output",
@@ -123,14 +119,14 @@ def _print_table(rows: Sequence[Sequence[str]]) -> None:
 )
 @threads_option()
 def demo(*, folder: Path, threads: int | None) -> None:
-    """Show what the library does, on measurements and model fields.
+    """Compress measurements and model fields, read them back, compare, and draw a picture.
 
-    Needs the extra "demo": pip install 'superchunk[demo]'.
+    Needs the packages of the extra "demo": pip install '.[demo]'.
     """
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise Failure(f"demo needs {', '.join(missing)}: pip install 'superchunk[demo]' brings what is missing")
-    from superchunk.cli.demo_picture import draw  # noqa: PLC0415
+        raise Failure(f"demo needs {', '.join(missing)}: pip install '.[demo]' installs them")
+    from demo_picture import draw  # noqa: PLC0415
 
     frames = folder / "frames"
     frames.mkdir(parents=True, exist_ok=True)
@@ -154,3 +150,7 @@ def demo(*, folder: Path, threads: int | None) -> None:
     record = folder / "demo.json"
     record.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     click.echo(f"frames: {frames}/  picture: {picture}  figures: {record}")
+
+
+if __name__ == "__main__":
+    demo()

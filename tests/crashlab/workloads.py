@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from superchunk.testing.crashlab.array_session import ArraySession, ArrayWay
-from superchunk.testing.crashlab.array_steps import ARRAY_CHANGES, ARRAY_STEPS
-from superchunk.testing.crashlab.session import SYNC_LEVELS, Session, Step, Way
-from superchunk.testing.crashlab.steps import CHANGES, STEPS
+from crashlab.array_session import ArraySession, ArrayWay
+from crashlab.array_steps import ARRAY_CHANGES, ARRAY_STEPS
+from crashlab.session import SYNC_LEVELS, Session, Step, Way
+from crashlab.steps import CHANGES, STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from superchunk.testing.crashlab.recorder import Recorder
+    from crashlab.recorder import Recorder
 
 __all__ = ["SHORT", "SHORT_ARRAYS", "Workload", "drawn", "drawn_array"]
 
@@ -93,7 +93,7 @@ def _drawn_steps(rng: Random, length: int, names: Iterable[str], changes: Iterab
     every, mostly = sorted(names), sorted(changes)
     steps: list[Step] = []
     while len(steps) < length:
-        name = rng.choice(every) if rng.random() < 0.6 else rng.choice(mostly)  # noqa: PLR2004 - mostly
+        name = rng.choice(every) if rng.random() < 0.6 else rng.choice(mostly)
         if rng.randrange(_RARE.get(name, 1)) == 0:
             steps.append(Step(name, rng.randrange(1000)))
     return tuple(steps)
@@ -101,21 +101,21 @@ def _drawn_steps(rng: Random, length: int, names: Iterable[str], changes: Iterab
 
 def drawn(seed: int, length: int = 14) -> Workload:
     """Return the workload of that number, of up to `length` steps."""
-    rng = Random(f"workload {seed}")  # noqa: S311 - choices in a test
+    rng = Random(f"workload {seed}")
     steps = _drawn_steps(rng, length, STEPS, CHANGES)
     way = Way(
-        varying=rng.random() < 0.3,  # noqa: PLR2004 - some
+        varying=rng.random() < 0.3,
         chunksize=rng.choice([400, 800, 2000]),
         meta=rng.choice([8, 24, 24, 700]),
         sync=rng.choice(SYNC_LEVELS),
-        contiguous=rng.random() < 0.6,  # noqa: PLR2004 - somewhat more often
+        contiguous=rng.random() < 0.6,
     )
     return Workload(f"drawn {seed}", steps, way)
 
 
 def drawn_array(seed: int, length: int = 12) -> Workload:
     """Return the workload of that number with an array, of up to `length` steps."""
-    rng = Random(f"array {seed}")  # noqa: S311 - choices in a test
+    rng = Random(f"array {seed}")
     steps = _drawn_steps(rng, length, ARRAY_STEPS, ARRAY_CHANGES)
     ndim = rng.choice((1, 2, 2, 3))
     chunks = tuple(rng.randint(1, (0, 90, 12, 6)[ndim]) for _ in range(ndim))
@@ -125,7 +125,7 @@ def drawn_array(seed: int, length: int = 12) -> Workload:
         blocks=tuple(rng.randint(1, size) for size in chunks),
         dtype=rng.choice(("<i4", "<f8", ">u2")),
         meta=rng.choice([8, 24, 700]),
-        contiguous=rng.random() < 0.6,  # noqa: PLR2004 - somewhat more often
+        contiguous=rng.random() < 0.6,
         sync=rng.choice(SYNC_LEVELS),
     )
     return Workload(f"drawn array {seed}", steps, way)

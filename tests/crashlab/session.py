@@ -14,12 +14,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import superchunk
+from crashlab.content import content_of
+from crashlab.judge import Mark, Recording, differences
+from crashlab.recorder import Recorder, recording
+from crashlab.steps import CHANGES, STEPS, TYPESIZE
 from superchunk import CParams, DParams, SChunk
 from superchunk.params import StorageDict
-from superchunk.testing.crashlab.content import content_of
-from superchunk.testing.crashlab.judge import Mark, Recording, differences
-from superchunk.testing.crashlab.recorder import Recorder, recording
-from superchunk.testing.crashlab.steps import CHANGES, STEPS, TYPESIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from crashlab.content import Content
+    from crashlab.judge import Promise
+    from crashlab.steps import StepFunction
     from superchunk.params import SyncLevel
-    from superchunk.testing.crashlab.content import Content
-    from superchunk.testing.crashlab.judge import Promise
-    from superchunk.testing.crashlab.steps import StepFunction
 
 __all__ = ["SYNC_LEVELS", "Session", "Step", "Way", "carry_on"]
 
@@ -133,7 +133,7 @@ class Session:
             The frame does not hold what it should.
 
         """
-        rng = Random(str(step))  # noqa: S311 - choices in a test
+        rng = Random(str(step))
         start = len(self.recording.ops)
         promise = self.steps[step.name](self, rng)
         if promise is not None:
@@ -219,14 +219,14 @@ class Session:
     @staticmethod
     def transaction_of(schunk: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - see below
         """Return a transaction, from the super-chunk or, where it has none yet, its store."""
-        owner = schunk if hasattr(schunk, "transaction") else schunk._handle.opened()  # noqa: SLF001 - see above
+        owner = schunk if hasattr(schunk, "transaction") else schunk._handle.opened()
         context: AbstractContextManager[None] = owner.transaction()
         return context
 
     @staticmethod
     def compact(schunk: Any) -> None:  # noqa: ANN401 - see above
         """Compact a super-chunk, through its store where it cannot do so itself yet."""
-        owner = schunk if hasattr(schunk, "compact") else schunk._handle.opened()  # noqa: SLF001 - see above
+        owner = schunk if hasattr(schunk, "compact") else schunk._handle.opened()
         owner.compact()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from superchunk.testing.crashlab.steps import CHANGES, STEPS
+from crashlab.steps import CHANGES, STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk.testing.crashlab.array_session import ArraySession
-    from superchunk.testing.crashlab.judge import Promise
-    from superchunk.testing.crashlab.session import Session
-    from superchunk.testing.crashlab.steps import StepFunction
+    from crashlab.array_session import ArraySession
+    from crashlab.judge import Promise
+    from crashlab.session import Session
+    from crashlab.steps import StepFunction
 
 __all__ = ["ARRAY_CHANGES", "ARRAY_STEPS", "items_of"]
 

@@ -24,7 +24,7 @@ from itertools import pairwise, product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from superchunk.testing.crashlab.disk import (
+from crashlab.disk import (
     Exchange,
     Image,
     Rename,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from random import Random
 
-    from superchunk.testing.crashlab.disk import NameOp, Op
+    from crashlab.disk import NameOp, Op
 
 __all__ = ["SECTOR", "PowerLoss", "killed"]
 

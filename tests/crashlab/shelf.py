@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from superchunk.testing.crashlab.disk import Image
+    from crashlab.disk import Image
 
 __all__ = ["Shelf", "before_start"]
 

@@ -13,9 +13,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from superchunk.storage import file
-from superchunk.storage.file import System
-from superchunk.testing.crashlab.disk import (
+from crashlab.disk import (
     Create,
     Exchange,
     Link,
@@ -29,13 +27,15 @@ from superchunk.testing.crashlab.disk import (
     Unlink,
     Write,
 )
+from superchunk.storage import file
+from superchunk.storage.file import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from typing_extensions import Buffer
 
-    from superchunk.testing.crashlab.disk import NameOp, Op
+    from crashlab.disk import NameOp, Op
 
 __all__ = ["Recorder", "recording"]
 

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from reference.header import VERSION_BLOSC1
 from superchunk.exceptions import UnsupportedError
-from superchunk.testing.reference.header import VERSION_BLOSC1
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from superchunk.testing.reference.header import Header
+    from reference.header import Header
 
 FILTER_IDS: Final[Mapping[str, int]] = MappingProxyType(
     {

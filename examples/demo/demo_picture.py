@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from superchunk.cli.demo_data import Field
+    from demo_data import Field
 
 __all__ = ["draw"]
 

@@ -12,17 +12,17 @@
 
 What is at work is a super-chunk (`session`, `steps`) or an array (`array_session`, `array_steps`).
 
-``python -m superchunk.testing.crashlab --states 1000000`` tries that many. What is found in
+``make lab`` tries a million, ``make lab STATES=1000`` that many. What is found in
 a state is judged by what the library promised until then: never other content, never a
 committed state that cannot be had.
 """
 
-from superchunk.testing.crashlab.array_session import ArraySession, ArrayWay
-from superchunk.testing.crashlab.judge import Examination, Failure, Mark, Recording, Tally
-from superchunk.testing.crashlab.laboratory import Report, examine, run, shrunk
-from superchunk.testing.crashlab.recorder import Recorder, recording
-from superchunk.testing.crashlab.session import Session, Step, Way
-from superchunk.testing.crashlab.workloads import SHORT, SHORT_ARRAYS, Workload, drawn, drawn_array
+from crashlab.array_session import ArraySession, ArrayWay
+from crashlab.judge import Examination, Failure, Mark, Recording, Tally
+from crashlab.laboratory import Report, examine, run, shrunk
+from crashlab.recorder import Recorder, recording
+from crashlab.session import Session, Step, Way
+from crashlab.workloads import SHORT, SHORT_ARRAYS, Workload, drawn, drawn_array
 
 __all__ = [
     "SHORT",

@@ -16,18 +16,18 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from superchunk.exceptions import FormatError
-from superchunk.testing.reference.header import (
+from reference.header import (
     FIELDS,
     MAX_ITEM,
     SPECIAL_NAN,
     SPECIAL_VALUE,
 )
+from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from superchunk.testing.reference.header import Header
+    from reference.header import Header
 
 NAN: Final[Mapping[int, bytes]] = MappingProxyType({4: bytes.fromhex("0000C07F"), 8: bytes.fromhex("000000000000F87F")})
 """The one bit pattern of NaN by item size in bytes: positive and quiet."""

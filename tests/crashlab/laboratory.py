@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from superchunk.testing.crashlab.array_session import carry_on_array
-from superchunk.testing.crashlab.content import ArrayContent, observe
-from superchunk.testing.crashlab.judge import Examination, Tally
-from superchunk.testing.crashlab.session import carry_on
-from superchunk.testing.crashlab.workloads import SHORT, SHORT_ARRAYS, drawn, drawn_array
+from crashlab.array_session import carry_on_array
+from crashlab.content import ArrayContent, observe
+from crashlab.judge import Examination, Tally
+from crashlab.session import carry_on
+from crashlab.workloads import SHORT, SHORT_ARRAYS, drawn, drawn_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk.testing.crashlab.content import Content
-    from superchunk.testing.crashlab.judge import Level
-    from superchunk.testing.crashlab.workloads import Workload
+    from crashlab.content import Content
+    from crashlab.judge import Level
+    from crashlab.workloads import Workload
 
 __all__ = ["Report", "examine", "run", "shrunk"]
 
@@ -109,7 +109,7 @@ def run(
 
     """
     report = Report()
-    rng = Random(seed)  # noqa: S311 - choices in a test
+    rng = Random(seed)
     tried = 0
 
     def one(kind: str, workload: Workload, most: int, exhaustive: int) -> int:
@@ -133,7 +133,7 @@ def shrunk(workload: Workload, folder: str) -> Workload:
 
     def fails(candidate: Workload) -> bool:
         try:
-            tallies = examine(candidate, folder, Random(0), most=_DRAWN_SHORT, exhaustive=_EXHAUSTIVE)  # noqa: S311
+            tallies = examine(candidate, folder, Random(0), most=_DRAWN_SHORT, exhaustive=_EXHAUSTIVE)
         except AssertionError:
             return True
         return any(tally.failures for tally in tallies.values())

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reference.blocks import decode_block, read_body
+from reference.codecs import check_codec
+from reference.filters import check_filters, undo_filters
+from reference.header import FIELDS, FILTER_DELTA, Header
+from reference.special import decode_special
 from superchunk.exceptions import FormatError
-from superchunk.testing.reference.blocks import decode_block, read_body
-from superchunk.testing.reference.codecs import check_codec
-from superchunk.testing.reference.filters import check_filters, undo_filters
-from superchunk.testing.reference.header import FIELDS, FILTER_DELTA, Header
-from superchunk.testing.reference.special import decode_special
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from superchunk.testing.reference.blocks import Body
+    from reference.blocks import Body
 
 
 def decode(chunk: bytes, itemsize: int | None = None) -> bytes:

@@ -64,7 +64,7 @@ def _content_of(schunk: SChunk) -> Content:
         tuple((name, meta.raw(name)) for name in sorted(meta)),
         schunk.nbytes,
         schunk.chunksize,
-        schunk._handle.opened().settings,  # noqa: SLF001 - a handle's cparams are its own, not the frame's
+        schunk._handle.opened().settings,
     )
 
 
@@ -95,6 +95,6 @@ def observe(path: str, *, recover: bool = False) -> Content | ArrayContent | Non
         schunk = superchunk.open(path, dparams=_ONE_THREAD, recover=True)
     else:
         handle = Handle(FrameStore.open(path, recover=True), OpenOptions(mode="r"), urlpath=path, contiguous=True)
-        schunk = SChunk._of_handle(handle, None, _ONE_THREAD)  # noqa: SLF001 - what `open` does
+        schunk = SChunk._of_handle(handle, None, _ONE_THREAD)
     with schunk:
         return content_of(schunk)
