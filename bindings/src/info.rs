@@ -44,7 +44,7 @@ pub(crate) fn describe(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Ch
     let opened = py.detach(|| held.place().open()).map_err(fail)?;
     let header = py.detach(|| lazy::describe(opened.source())).map_err(fail)?;
     let repeated_value = if header.body() == Body::Special(Special::Value) {
-        let chunk = py.detach(|| Chunk::open(opened.source(), None, None, None)).map_err(fail)?;
+        let chunk = py.detach(|| Chunk::open_with(opened.source(), None, None, None)).map_err(fail)?;
         chunk.repeated_value().map_err(fail)?.map(|value| PyBytes::new(py, value).unbind())
     } else {
         None

@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::content::Content;
 use super::geometry::{Geometry, signed};
 use super::{BoxError, SERIAL, by_chunk, with_opened};
-use crate::chunk::{Worker, resize};
-use crate::error::{Error, Result};
-use crate::interrupt::{Interrupt, go_on};
-use crate::pool;
-use crate::read::{ReadError, ReadOptions, with_worker};
+use crate::read::{ReadError, ReadOptions};
 use crate::source::{MOST_OPEN, Place};
+use superchunk_engine::chunk::{Worker, resize, with_worker};
+use superchunk_engine::interrupt::{Interrupt, go_on};
+use superchunk_engine::pool;
+use superchunk_engine::{Error, Result};
 
 /// A wanted item.
 #[derive(Debug, Clone, Copy)]

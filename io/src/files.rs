@@ -1,4 +1,4 @@
-//! What the engine asks of files beyond reading them: open one by name, notice that one was changed
+//! What is asked of files beyond reading them: open one by name, notice that one was changed
 //! or replaced, make a whole file system durable.
 //!
 //! Names come from containers that anybody may have written, so only regular files are opened: a
@@ -10,8 +10,9 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::{Error, Result};
-use crate::source::Source;
+use crate::range::FileRange;
+use superchunk_engine::source::ReadAt as _;
+use superchunk_engine::{Error, Result};
 
 /// "Invalid argument", on every system; a name with a zero byte in it does not even reach the system.
 const EINVAL: i32 = 22;
@@ -159,12 +160,12 @@ impl Stamp {
 ///
 /// [`Error::Io`] when the system fails to read.
 pub fn differs(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
-    let source = Source::File { file, offset: at, limit: probe.len() as u64 };
+    let range = FileRange { file, offset: at, limit: probe.len() as u64 };
     let mut found = [0; 512];
     let mut done = 0;
     for expected in probe.chunks(found.len()) {
         let found = &mut found[..expected.len()];
-        if source.read_some(done, found)? < expected.len() || found != expected {
+        if range.read_some(done, found)? < expected.len() || found != expected {
             return Ok(true);
         }
         done += expected.len() as u64;

@@ -7,21 +7,19 @@
 //!
 //! Source: docs/format/chunk.md, section "Partial reads".
 
-use std::cell::Cell;
+use superchunk_engine::chunk::{Chunk, resize, with_worker};
+use superchunk_engine::header::Body;
+use superchunk_engine::interrupt::{Interrupt, go_on};
+use superchunk_engine::pool;
+use superchunk_engine::shape::BlockShape;
+use superchunk_engine::source::Source;
+use superchunk_engine::user::User;
+use superchunk_engine::{Error, Result};
 
-use crate::chunk::{Chunk, Worker, resize};
-use crate::error::{Error, Result};
-use crate::header::Body;
-use crate::interrupt::{Interrupt, go_on};
-use crate::pool;
-use crate::shape::BlockShape;
-use crate::source::{MOST_OPEN, Place, Source};
-use crate::user::User;
+use crate::source::{MOST_OPEN, Place};
 
 /// Work on fewer plain bytes than this is done before another thread has woken up.
 pub(crate) const SERIAL: usize = 64 * 1024;
-/// Plain bytes and fills are cut into pieces of this size.
-const PIECE: usize = 1024 * 1024;
 /// With this many requests for each thread, requests are handed out whole.
 pub(crate) const REQUESTS_PER_THREAD: usize = 4;
 
@@ -60,27 +58,6 @@ pub struct ReadOptions<'u> {
     pub user: Option<&'u dyn User>,
     /// Whether the result is still wanted.
     pub interrupt: Option<&'u Interrupt<'u>>,
-}
-
-thread_local! {
-    static WORKER: Cell<Option<Box<Worker>>> = const { Cell::new(None) };
-}
-
-/// Run `work` with this thread's worker. A nested call, from a codec of the user, gets a fresh one.
-pub(crate) fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
-    let mut worker = WORKER.take().unwrap_or_default();
-    let result = work(&mut worker);
-    worker.trim();
-    WORKER.set(Some(worker));
-    result
-}
-
-/// What of a chunk one thread reads at a time.
-pub(crate) enum Piece {
-    /// Bytes from this one on, stored plain or repeated.
-    Plain(usize),
-    /// Bytes `from..` of a block of `len` bytes.
-    Block { nblock: usize, from: usize, len: usize },
 }
 
 /// Execute all requests.
@@ -128,12 +105,12 @@ fn read_group(
     let mut tasks = Vec::new();
     for (nrequest, chunk, start, dst) in &mut chunks {
         let (nrequest, chunk) = (*nrequest, &*chunk);
-        let pieces = cut(chunk, *start, std::mem::take(dst), |piece, dst| tasks.push((nrequest, chunk, piece, dst)));
+        let pieces = chunk.cut(*start, std::mem::take(dst), |piece, dst| tasks.push((nrequest, chunk, piece, dst)));
         pieces.map_err(|error| ReadError { nrequest, error })?;
     }
     pool::run(nthreads, tasks, |_, (nrequest, chunk, piece, dst)| {
         go_on(options.interrupt, dst.len())
-            .and_then(|()| with_worker(|worker| read_piece(chunk, &piece, dst, worker, options.user)))
+            .and_then(|()| with_worker(|worker| chunk.read_piece(&piece, dst, worker, options.user)))
             .map_err(|error| ReadError { nrequest, error })
     })
 }
@@ -142,12 +119,12 @@ fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
     let opened = request.place.open()?;
     let chunk = open(&request, opened.source(), options)?;
     let Request { start, dst, .. } = request;
-    with_worker(|worker| read_range(&chunk, start, dst, worker, options))
+    with_worker(|worker| chunk.read_into(start, dst, worker, options.user, options.interrupt))
 }
 
 /// Open a request's chunk and hold its length against the expectation and the range.
 fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<'_>) -> Result<Chunk<'a>> {
-    let chunk = Chunk::open(source, options.itemsize, options.shape, options.user)?;
+    let chunk = Chunk::open_with(source, options.itemsize, options.shape, options.user)?;
     expect(&chunk, request.nbytes, request.start, request.dst.len())?;
     Ok(chunk)
 }
@@ -160,128 +137,9 @@ fn open<'a>(request: &Request<'_, '_>, source: Source<'a>, options: ReadOptions<
 /// behind the chunk.
 pub fn expect(chunk: &Chunk<'_>, nbytes: Option<u64>, start: u64, length: usize) -> Result<()> {
     if let Some(expected) = nbytes {
-        expect_nbytes(chunk, expected)?;
+        chunk.expect_nbytes(expected)?;
     }
-    expect_range(chunk, start, length)
-}
-
-/// Refuse a range that ends behind the chunk.
-pub(crate) fn expect_range(chunk: &Chunk<'_>, start: u64, length: usize) -> Result<()> {
-    let nbytes = u64::from(chunk.header.nbytes);
-    let stop = start.saturating_add(length as u64);
-    if stop > nbytes {
-        return Err(Error::Argument {
-            name: "stop",
-            expected: format!("at most the chunk's {nbytes} bytes").into(),
-            found: i64::try_from(stop).unwrap_or(i64::MAX),
-        });
-    }
-    Ok(())
-}
-
-/// Hold a chunk's length against what the container says.
-pub(crate) fn expect_nbytes(chunk: &Chunk<'_>, expected: u64) -> Result<()> {
-    if expected == u64::from(chunk.header.nbytes) {
-        return Ok(());
-    }
-    Err(Error::Field {
-        field: "nbytes",
-        at: 4,
-        expected: format!("{expected}, as the container says").into(),
-        found: i64::from(chunk.header.nbytes),
-    })
-}
-
-/// Decode a range of an opened chunk, one block after the other.
-pub(crate) fn read_range(
-    chunk: &Chunk<'_>,
-    start: u64,
-    dst: &mut [u8],
-    worker: &mut Worker,
-    options: ReadOptions<'_>,
-) -> Result<()> {
-    let mut outcome = Ok(());
-    cut(chunk, start, dst, |piece, dst| {
-        if outcome.is_ok() {
-            outcome = go_on(options.interrupt, dst.len());
-        }
-        if outcome.is_ok() {
-            outcome = read_piece(chunk, &piece, dst, worker, options.user);
-        }
-    })?;
-    outcome
-}
-
-/// Cut a range into pieces, in order, each with its part of the destination.
-pub(crate) fn cut<'d>(
-    chunk: &Chunk<'_>,
-    start: u64,
-    mut dst: &'d mut [u8],
-    mut each: impl FnMut(Piece, &'d mut [u8]),
-) -> Result<()> {
-    let mut at = usize::try_from(start).unwrap_or(usize::MAX);
-    let mut rest = dst.len();
-    let mut give = |piece, len: usize| {
-        let (head, tail) = std::mem::take(&mut dst).split_at_mut(len);
-        dst = tail;
-        each(piece, head);
-    };
-    match chunk.header.body() {
-        Body::Empty => {}
-        Body::Special(_) | Body::Memcpyed => {
-            while rest > 0 {
-                let step = rest.min(PIECE);
-                give(Piece::Plain(at), step);
-                at += step;
-                rest -= step;
-            }
-        }
-        Body::Blocks => {
-            while rest > 0 {
-                let nblock = at / chunk.blocksize;
-                let from = at % chunk.blocksize;
-                let len = chunk.block_len(nblock);
-                let step = (len - from).min(rest);
-                give(Piece::Block { nblock, from, len }, step);
-                at += step;
-                rest -= step;
-            }
-        }
-        Body::VlBlocks => {
-            let mut begin = 0;
-            for (nblock, len) in chunk.vl_lengths()?.into_iter().enumerate() {
-                if rest == 0 {
-                    break;
-                }
-                let end = begin + len;
-                if at < end {
-                    let from = at - begin;
-                    let step = (len - from).min(rest);
-                    give(Piece::Block { nblock, from, len }, step);
-                    at += step;
-                    rest -= step;
-                }
-                begin = end;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Decode a piece of an opened chunk, all that `dst` has room for.
-pub(crate) fn read_piece(
-    chunk: &Chunk<'_>,
-    piece: &Piece,
-    dst: &mut [u8],
-    worker: &mut Worker,
-    user: Option<&dyn User>,
-) -> Result<()> {
-    match *piece {
-        _ if dst.is_empty() => Ok(()),
-        Piece::Plain(from) => chunk.copy_plain(from, dst),
-        Piece::Block { nblock, len, .. } if dst.len() == len => chunk.decode_block(nblock, dst, worker, user),
-        Piece::Block { nblock, from, len } => chunk.decode_part(nblock, from, len, dst, worker, user),
-    }
+    chunk.expect_range(start, length)
 }
 
 /// Return the blocks of a chunk with variable-length blocks.
@@ -290,7 +148,7 @@ pub(crate) fn read_piece(
 ///
 /// [`Error::Field`] for a chunk without them; otherwise as [`read`].
 pub fn read_vlblocks(source: Source<'_>, options: ReadOptions<'_>) -> Result<Vec<Vec<u8>>> {
-    let chunk = Chunk::open(source, options.itemsize, options.shape, options.user)?;
+    let chunk = Chunk::open_with(source, options.itemsize, options.shape, options.user)?;
     if chunk.header.body() != Body::VlBlocks {
         return Err(Error::Field {
             field: "blosc2_flags2",

@@ -12,8 +12,8 @@
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use super::feed;
-use crate::error::{Error, Result};
-use crate::source::{Place, Source};
+use crate::source::Place;
+use superchunk_engine::{Error, Result};
 
 /// What a commit record begins with.
 const RECORD_MAGIC: [u8; 8] = *b"SCCOMIT1";
@@ -82,7 +82,7 @@ pub fn proven_trailer(
     let masked = header.iter().zip(mask).map(|(byte, mask)| byte & mask);
     let fingerprint = match index_chunk {
         None => hash_short(masked, &[], &trailer),
-        Some(Place::Source(Source::Bytes(chunk))) if chunk.len() <= SHORT => hash_short(masked, chunk, &trailer),
+        Some(Place::Bytes(chunk)) if chunk.len() <= SHORT => hash_short(masked, chunk, &trailer),
         Some(place) => {
             let mut hasher = XxHash3_128::new();
             hasher.write(&masked.collect::<Vec<u8>>());

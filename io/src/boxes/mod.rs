@@ -21,12 +21,12 @@ mod pack;
 mod plan;
 mod points;
 
-use crate::chunk::{Chunk, Worker, resize};
-use crate::error::{Error, Result};
-use crate::interrupt::{Interrupt, go_on};
-use crate::pool;
-use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions, with_worker};
+use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions};
 use crate::source::{MOST_OPEN, Place};
+use superchunk_engine::chunk::{Chunk, Worker, resize, with_worker};
+use superchunk_engine::interrupt::{Interrupt, go_on};
+use superchunk_engine::pool;
+use superchunk_engine::{Error, Result};
 
 use board::{Board, Share, Strip, Tile};
 use content::Content;
