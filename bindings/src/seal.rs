@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use superchunk_engine::Result;
+use superchunk_io::Result;
 use superchunk_io::files;
 use superchunk_io::seal as engine;
 use superchunk_io::source::Place;

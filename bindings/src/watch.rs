@@ -6,7 +6,7 @@ use std::fs::File;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use superchunk_engine::Result;
+use superchunk_io::Result;
 use superchunk_io::boxes::Pick;
 use superchunk_io::cache::{self, Cache, Wanted};
 use superchunk_io::files::{self, Named, Stamp};

@@ -12,6 +12,7 @@ mod boxes;
 
 use crate::read::{self, ReadOptions, Request};
 use crate::seal::{self, SEAL_LENGTH, Status};
+use superchunk_engine::Error;
 use superchunk_engine::codecs::{Codec, NDLZ};
 use superchunk_engine::encode::{self, MAX_OVERHEAD};
 use superchunk_engine::header::Body;
@@ -19,7 +20,6 @@ use superchunk_engine::lazy;
 use superchunk_engine::params::{EncodeOptions, EncodeParams};
 use superchunk_engine::shape::BlockShape;
 use superchunk_engine::source::Source;
-use superchunk_engine::{Error, Result};
 
 use crate::source::Place;
 
@@ -31,7 +31,7 @@ const LARGEST_WHOLE: usize = 1 << 22;
 const FILLINGS: [u8; 2] = [0xA5, 0x5A];
 
 /// Read bytes `start..stop` of a chunk, twice, into destinations with different old contents.
-fn read_twice(chunk: &[u8], start: usize, stop: usize, nthreads: usize) -> Result<Vec<u8>> {
+fn read_twice(chunk: &[u8], start: usize, stop: usize, nthreads: usize) -> crate::Result<Vec<u8>> {
     let mut outcomes = FILLINGS.map(|filling| {
         let mut dst = vec![filling; stop - start];
         let requests = vec![Request { place: Place::Bytes(chunk), nbytes: None, start: start as u64, dst: &mut dst }];

@@ -14,6 +14,7 @@
 
 pub mod boxes;
 pub mod cache;
+pub mod error;
 pub mod files;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -29,3 +30,5 @@ pub mod source;
 #[path = "../../engine/src/testing.rs"]
 mod testing;
 pub mod watch;
+
+pub use error::{Error, Result};

@@ -42,7 +42,14 @@ pub struct ReadError {
     /// Number of the request, from 0.
     pub nrequest: usize,
     /// What went wrong.
-    pub error: Error,
+    pub error: crate::Error,
+}
+
+impl ReadError {
+    /// Give an error the number of its request.
+    pub(crate) fn at<E: Into<crate::Error>>(nrequest: usize) -> impl Fn(E) -> Self {
+        move |error| Self { nrequest, error: error.into() }
+    }
 }
 
 /// Options of a read.
@@ -74,7 +81,7 @@ pub fn read(requests: Vec<Request<'_, '_>>, options: ReadOptions<'_>) -> Result<
     if nthreads == 1 || requests.len() / REQUESTS_PER_THREAD >= nthreads {
         // Each thread has one file open.
         return pool::run(nthreads.min(at_once), requests, |nrequest, request| {
-            read_one(request, options).map_err(|error| ReadError { nrequest, error })
+            read_one(request, options).map_err(ReadError::at(nrequest))
         });
     }
     let mut requests = requests.into_iter().enumerate();
@@ -95,31 +102,31 @@ fn read_group(
 ) -> Result<(), ReadError> {
     let mut opened = Vec::with_capacity(group.len());
     for (nrequest, request) in &group {
-        opened.push(request.place.open().map_err(|error| ReadError { nrequest: *nrequest, error })?);
+        opened.push(request.place.open().map_err(ReadError::at(*nrequest))?);
     }
     let mut chunks = Vec::with_capacity(group.len());
     for ((nrequest, request), opened) in group.into_iter().zip(&opened) {
-        let chunk = open(&request, opened.source(), options).map_err(|error| ReadError { nrequest, error })?;
+        let chunk = open(&request, opened.source(), options).map_err(ReadError::at(nrequest))?;
         chunks.push((nrequest, chunk, request.start, request.dst));
     }
     let mut tasks = Vec::new();
     for (nrequest, chunk, start, dst) in &mut chunks {
         let (nrequest, chunk) = (*nrequest, &*chunk);
         let pieces = chunk.cut(*start, std::mem::take(dst), |piece, dst| tasks.push((nrequest, chunk, piece, dst)));
-        pieces.map_err(|error| ReadError { nrequest, error })?;
+        pieces.map_err(ReadError::at(nrequest))?;
     }
     pool::run(nthreads, tasks, |_, (nrequest, chunk, piece, dst)| {
         go_on(options.interrupt, dst.len())
             .and_then(|()| with_worker(|worker| chunk.read_piece(&piece, dst, worker, options.user)))
-            .map_err(|error| ReadError { nrequest, error })
+            .map_err(ReadError::at(nrequest))
     })
 }
 
-fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> Result<()> {
+fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> crate::Result<()> {
     let opened = request.place.open()?;
     let chunk = open(&request, opened.source(), options)?;
     let Request { start, dst, .. } = request;
-    with_worker(|worker| chunk.read_into(start, dst, worker, options.user, options.interrupt))
+    Ok(with_worker(|worker| chunk.read_into(start, dst, worker, options.user, options.interrupt))?)
 }
 
 /// Open a request's chunk and hold its length against the expectation and the range.

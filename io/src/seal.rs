@@ -14,15 +14,16 @@ use std::hash::Hasher;
 
 use twox_hash::{XxHash3_64, XxHash3_128};
 
+use crate::error::Result;
 use crate::read::ReadError;
 use crate::source::{MOST_OPEN, Place};
+use superchunk_engine::Error;
 use superchunk_engine::chunk::resize;
 use superchunk_engine::header::Header;
 use superchunk_engine::interrupt::{Interrupt, go_on};
 use superchunk_engine::limits::EXTENDED_HEADER_LENGTH;
 use superchunk_engine::pool;
 use superchunk_engine::source::{ReadAt, Source};
-use superchunk_engine::{Error, Result};
 
 /// Bytes of a seal.
 pub const SEAL_LENGTH: usize = 16;
@@ -72,7 +73,7 @@ thread_local! {
 /// Run `work` with this thread's memory for one piece.
 fn with_piece<R>(work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
     let mut scratch = SCRATCH.take();
-    let result = resize(&mut scratch, PIECE).and_then(work);
+    let result = resize(&mut scratch, PIECE).map_err(crate::Error::from).and_then(work);
     SCRATCH.set(scratch);
     result
 }
@@ -130,7 +131,7 @@ fn read_pieces(
             let got = reader.read_some(at, &mut piece[..step])?;
             each(&piece[..got]);
             if got < step {
-                return Err(Error::Truncated { what, at: from, needed: to - from, got: at - from + got as u64 });
+                return Err(Error::Truncated { what, at: from, needed: to - from, got: at - from + got as u64 }.into());
             }
             at += step as u64;
         }
@@ -176,8 +177,8 @@ pub fn check_all(
     };
     pool::run(nthreads, places.iter().zip(&mut verdicts).collect(), |nrequest, (place, verdict)| {
         let nbytes = usize::try_from(place.available()).unwrap_or(usize::MAX);
-        let checked = go_on(interrupt, nbytes).and_then(|()| check(place));
-        *verdict = checked.map_err(|error| ReadError { nrequest, error })?;
+        let checked = go_on(interrupt, nbytes).map_err(crate::Error::from).and_then(|()| check(place));
+        *verdict = checked.map_err(ReadError::at(nrequest))?;
         Ok(())
     })?;
     Ok(verdicts)
@@ -197,7 +198,7 @@ fn check(place: &Place<'_>) -> Result<Verdict> {
     };
     let (cbytes, nbytes) = match header {
         Ok(header) => (header.cbytes, header.nbytes),
-        Err(error) => return unreadable(error, Verdict::UNREADABLE),
+        Err(error) => return unreadable(error.into(), Verdict::UNREADABLE),
     };
     let status = match source {
         Source::Bytes(bytes) => check_bytes(bytes, cbytes as usize),
@@ -210,10 +211,10 @@ fn check(place: &Place<'_>) -> Result<Verdict> {
 }
 
 /// Tell a failure that is the chunk's from one of this process or system, which must not pass as damage.
-fn unreadable(error: Error, verdict: Verdict) -> Result<Verdict> {
+fn unreadable(error: crate::Error, verdict: Verdict) -> Result<Verdict> {
     let of_the_chunk = match &error {
-        Error::Field { .. } | Error::Truncated { .. } | Error::NotAFile { .. } => true,
-        Error::Open { errno, .. } | Error::Io { errno, .. } => is_of_the_file(*errno),
+        crate::Error::Chunk(Error::Field { .. } | Error::Truncated { .. }) | crate::Error::NotAFile { .. } => true,
+        crate::Error::Open { errno, .. } | crate::Error::Chunk(Error::Io { errno, .. }) => is_of_the_file(*errno),
         _ => false,
     };
     if of_the_chunk { Ok(verdict) } else { Err(error) }
@@ -275,7 +276,7 @@ fn check_large(reader: &dyn ReadAt, length: u64) -> Result<Status> {
     match read_pieces(reader, 0, length, "chunk", &mut |bytes| hasher.write(bytes)) {
         Ok(()) => Ok(compare(&seal, hasher.finish())),
         // The file has become shorter.
-        Err(Error::Truncated { .. }) => Ok(Status::Beyond),
+        Err(crate::Error::Chunk(Error::Truncated { .. })) => Ok(Status::Beyond),
         Err(error) => Err(error),
     }
 }

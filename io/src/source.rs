@@ -6,9 +6,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use superchunk_engine::Result;
 use superchunk_engine::source::Source;
 
+use crate::error::Result;
 use crate::files;
 use crate::range::{FileRange, OwnedRange};
 

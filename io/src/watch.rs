@@ -17,11 +17,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, Result};
 use crate::files::{self, Named, Stamp};
 use crate::range::FileRange;
 use crate::seal;
 use crate::source::Place;
-use superchunk_engine::Result;
 
 /// A file's stamp must stand still for so long, where its clock ticks often, and where it counts seconds.
 const STILL: Duration = Duration::from_millis(50);
@@ -58,12 +58,12 @@ impl Proof {
     /// [`superchunk_engine::Error::Io`] when the system fails to read.
     pub fn differs(&self, file: &File) -> Result<bool> {
         match self {
-            Self::Stands { at, bytes } => files::differs(file, *at, bytes),
+            Self::Stands { at, bytes } => Ok(files::differs(file, *at, bytes)?),
             Self::Hash { ranges, bytes } => {
                 let place = |&(offset, limit): &(u64, u64)| Place::File(FileRange { file, offset, limit });
                 let places: Vec<Place<'_>> = ranges.iter().map(place).collect();
                 Ok(match seal::hash128(&places) {
-                    Err(superchunk_engine::Error::Truncated { .. }) => true,
+                    Err(Error::Chunk(superchunk_engine::Error::Truncated { .. })) => true,
                     outcome => outcome?.to_le_bytes() != *bytes,
                 })
             }
@@ -89,7 +89,7 @@ pub struct Expected<'a> {
 impl Expected<'_> {
     fn stamp(&self) -> Result<Option<Stamp>> {
         match &self.named {
-            None => files::status(self.file, self.at),
+            None => Ok(files::status(self.file, self.at)?),
             Some(named) => Ok(named.status(self.file)),
         }
     }

@@ -101,12 +101,12 @@ fn read_sorted(
     if by_chunk(nthreads, chunks.len()) {
         return pool::run(nthreads.min(MOST_OPEN), chunks, |_, (points, dst)| {
             let nrequest = points[0].nsource;
-            let mut read = || {
+            let mut read = || -> crate::Result<()> {
                 let opened = places[nrequest].open()?;
                 let content = Content::open(opened.source(), geometry, options)?;
-                with_worker(|worker| read_run(geometry, &content, points, dst, worker, options.interrupt))
+                Ok(with_worker(|worker| read_run(geometry, &content, points, dst, worker, options.interrupt))?)
             };
-            read().map_err(|error| ReadError { nrequest, error })
+            read().map_err(ReadError::at(nrequest))
         });
     }
     let items = geometry.block_nbytes() / itemsize;
@@ -125,7 +125,7 @@ fn read_sorted(
             }
             pool::run(nthreads, tasks, |_, (content, (points, dst))| {
                 with_worker(|worker| read_run(geometry, content, points, dst, worker, options.interrupt))
-                    .map_err(|error| ReadError { nrequest: points[0].nsource, error })
+                    .map_err(ReadError::at(points[0].nsource))
             })
         })?;
     }

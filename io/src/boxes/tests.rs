@@ -341,7 +341,10 @@ fn chunks_of_another_length_are_refused_with_their_number() {
     for nthreads in [1, 2, 8] {
         let failure = model.read(&stored, &model.all(), nthreads).unwrap_err();
         assert_eq!(failure.nsource, Some(6));
-        assert!(matches!(failure.error, Error::Field { field: "nbytes", found: 396, .. }), "{failure:?}");
+        assert!(
+            matches!(failure.error, crate::Error::Chunk(Error::Field { field: "nbytes", found: 396, .. })),
+            "{failure:?}"
+        );
     }
 }
 

@@ -12,8 +12,9 @@
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use super::feed;
+use crate::error::Result;
 use crate::source::Place;
-use superchunk_engine::{Error, Result};
+use superchunk_engine::Error;
 
 /// What a commit record begins with.
 const RECORD_MAGIC: [u8; 8] = *b"SCCOMIT1";
@@ -51,8 +52,9 @@ pub fn proven_trailer(
     mask: &[u8],
     index_chunk: Option<Place<'_>>,
 ) -> Result<Vec<u8>> {
-    let short =
-        |what, needed: usize, got: usize| Error::Truncated { what, at: 0, needed: needed as u64, got: got as u64 };
+    let short = |what, needed: usize, got: usize| {
+        Error::Truncated { what, at: 0, needed: needed as u64, got: got as u64 }.into()
+    };
     let Some((body, tail)) = plain.split_last_chunk::<TAIL_LENGTH>() else {
         return Err(short("trailer", TAIL_LENGTH, plain.len()));
     };

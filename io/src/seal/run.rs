@@ -16,13 +16,14 @@
 use std::fs::File;
 
 use super::{PIECE, SERIAL, Verdict, check, with_piece};
+use crate::error::Result;
 use crate::range::FileRange;
 use crate::read::ReadError;
 use crate::source::Place;
+use superchunk_engine::Error;
 use superchunk_engine::interrupt::{Interrupt, go_on};
 use superchunk_engine::pool;
 use superchunk_engine::source::ReadAt as _;
-use superchunk_engine::{Error, Result};
 
 /// Neighbours that one read brings, or one chunk of any size.
 struct Span<'r> {
@@ -55,7 +56,7 @@ pub fn check_run(
     let bytes = entries.first().map_or(0, |&first| room - first.cast_unsigned());
     let nthreads = if bytes <= SERIAL { 1 } else { nthreads.max(1) };
     pool::run(nthreads, cut(entries, room, &mut verdicts), |_, span| {
-        go_on(interrupt, PIECE).map_err(|error| ReadError { nrequest: span.first, error })?;
+        go_on(interrupt, PIECE).map_err(ReadError::at(span.first))?;
         span.check(file, base)
     })?;
     Ok(verdicts)
@@ -66,7 +67,10 @@ fn check_entries(entries: &[i64], room: u64) -> Result<(), ReadError> {
     for (nrequest, &entry) in entries.iter().enumerate() {
         if entry < least || entry.cast_unsigned() > room {
             let expected = format!("ascending ones up to {room}, at least {least} as number {nrequest}").into();
-            return Err(ReadError { nrequest, error: Error::Argument { name: "entries", expected, found: entry } });
+            return Err(ReadError {
+                nrequest,
+                error: Error::Argument { name: "entries", expected, found: entry }.into(),
+            });
         }
         least = entry.saturating_add(1);
     }
@@ -116,8 +120,7 @@ impl Span<'_> {
         }
         // A large chunk, or bytes that cannot be read, which may be those of one chunk only.
         for (n, ((from, to), verdict)) in places.zip(self.verdicts).enumerate() {
-            *verdict =
-                check(&Place::File(range(from, to))).map_err(|error| ReadError { nrequest: self.first + n, error })?;
+            *verdict = check(&Place::File(range(from, to))).map_err(ReadError::at(self.first + n))?;
         }
         Ok(())
     }

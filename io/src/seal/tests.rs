@@ -115,12 +115,15 @@ fn parts_hash_like_the_whole_wherever_they_are() {
 fn a_file_with_fewer_bytes_than_the_hash_needs_is_an_error() {
     let file = TestFile::new("short", &pattern(1000));
     for (offset, limit, got) in [(0, 1001, 1000), (990, 11, 10), (5000, 1, 0), (0, u64::MAX, 1000)] {
-        let expected = Error::Truncated { what: "bytes to hash", at: 0, needed: limit, got };
+        let expected = crate::Error::from(Error::Truncated { what: "bytes to hash", at: 0, needed: limit, got });
         assert_eq!(hash64(&[file.place(offset, limit)]), Err(expected.clone()));
         assert_eq!(hash128(&[file.place(offset, limit)]), Err(expected));
     }
-    assert!(matches!(hash64(&[file.place(u64::MAX, u64::MAX)]), Err(Error::Io { .. })));
-    assert!(matches!(hash64(&[file.place(i64::MAX as u64, 2)]), Err(Error::Io { .. } | Error::Truncated { .. })));
+    assert!(matches!(hash64(&[file.place(u64::MAX, u64::MAX)]), Err(crate::Error::Chunk(Error::Io { .. }))));
+    assert!(matches!(
+        hash64(&[file.place(i64::MAX as u64, 2)]),
+        Err(crate::Error::Chunk(Error::Io { .. } | Error::Truncated { .. }))
+    ));
 }
 
 #[test]
@@ -307,7 +310,7 @@ fn a_run_ascends_within_its_room() {
     let room = content.len() as u64;
     let refused = |entries: &[i64], nrequest: usize| {
         let failure = check_run(&open, 0, entries, room, 1, None).unwrap_err();
-        assert!(matches!(failure.error, Error::Argument { name: "entries", .. }), "{failure:?}");
+        assert!(matches!(failure.error, crate::Error::Chunk(Error::Argument { name: "entries", .. })), "{failure:?}");
         assert_eq!(failure.nrequest, nrequest);
     };
     refused(&[entries[1], entries[0]], 1);
