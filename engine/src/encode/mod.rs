@@ -25,10 +25,11 @@ use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters::{self, Scratch};
 use crate::header::{
-    EXTENDED_HEADER_LENGTH, FLAG_BITSHUFFLE, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG_SHUFFLE,
-    FLAG2_USEDICT, Header, MAX_BUFFERSIZE, Special, VERSION_BLOSC1, VERSION_STABLE,
+    FLAG_BITSHUFFLE, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG_SHUFFLE, FLAG2_USEDICT, Header,
+    Special, VERSION_BLOSC1, VERSION_STABLE,
 };
 use crate::interrupt::{Interrupt, go_on};
+use crate::limits::{EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE};
 use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
 use crate::pool;
 use crate::user::User;
@@ -89,7 +90,7 @@ fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
 }
 
 /// The plain bytes of a chunk.
-pub(crate) trait Content: Sync {
+pub trait Content: Sync {
     /// How many there are.
     fn nbytes(&self) -> usize;
 
@@ -97,6 +98,10 @@ pub(crate) trait Content: Sync {
     fn ready(&self, range: Range<usize>) -> Option<&[u8]>;
 
     /// Write the bytes of one block, which begins at byte `start`, to `dst`, which has its length.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the bytes from being written.
     fn lay_out(&self, start: usize, dst: &mut [u8]) -> Result<()>;
 }
 
@@ -165,7 +170,11 @@ pub fn encode(
 }
 
 /// [`encode`] what need not stand in memory as it is in the chunk.
-pub(crate) fn encode_content(
+///
+/// # Errors
+///
+/// As [`encode`], and what `src` returns.
+pub fn encode_content(
     src: &dyn Content,
     params: &EncodeParams,
     user: Option<&dyn User>,

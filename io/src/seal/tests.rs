@@ -2,8 +2,10 @@ use super::*;
 use std::fs::File;
 use std::path::PathBuf;
 
-use crate::encode::{self, MAX_OVERHEAD};
-use crate::params::{EncodeOptions, EncodeParams};
+use crate::range::FileRange;
+
+use superchunk_engine::encode::{self, MAX_OVERHEAD};
+use superchunk_engine::params::{EncodeOptions, EncodeParams};
 
 /// A file that is removed at the end.
 struct TestFile(PathBuf);
@@ -73,8 +75,8 @@ fn status_of(name: &str, bytes: &[u8], limit: u64) -> Status {
     let named = TestFile::new(name, &[&pattern(at), bytes].concat());
     let file = File::open(&named.0).unwrap();
     let places = [
-        Source::Bytes(buffer).into(),
-        Source::File { file: &file, offset: at as u64, limit }.into(),
+        Place::Bytes(buffer),
+        Place::File(FileRange { file: &file, offset: at as u64, limit }),
         named.place(at as u64, limit),
     ];
     let verdicts = check_all(&places, 2, None).unwrap();
@@ -89,7 +91,7 @@ const LENGTHS: [usize; 5] = [1, 1000, PIECE - SEAL_LENGTH - 32, PIECE, 2 * PIECE
 fn hashes_are_those_of_the_specification() {
     assert_eq!(hash64(&[]), Ok(0x2d06_8005_38d3_94c2));
     assert_eq!(hash128(&[]), Ok(0x99aa_06d3_0147_98d8_6001_c324_468d_497f));
-    let one = |bytes| [Place::Source(Source::Bytes(bytes))];
+    let one = |bytes| [Place::Bytes(bytes)];
     assert_eq!(hash64(&one(b"")), Ok(0x2d06_8005_38d3_94c2));
     assert_eq!(hash128(&one(b"")), Ok(0x99aa_06d3_0147_98d8_6001_c324_468d_497f));
 }
@@ -97,28 +99,31 @@ fn hashes_are_those_of_the_specification() {
 #[test]
 fn parts_hash_like_the_whole_wherever_they_are() {
     let content = pattern(2 * PIECE + 4321);
-    let whole = [Source::Bytes(&content).into()];
+    let whole = [Place::Bytes(&content)];
     let file = TestFile::new("parts", &content);
     for cut in [0, 1, 63, 240, 241, 1024, PIECE, PIECE + 1, content.len()] {
-        let parts = [Source::Bytes(&content[..cut]).into(), file.place(cut as u64, (content.len() - cut) as u64)];
+        let parts = [Place::Bytes(&content[..cut]), file.place(cut as u64, (content.len() - cut) as u64)];
         assert_eq!(hash64(&parts), hash64(&whole), "{cut}");
         assert_eq!(hash128(&parts), hash128(&whole), "{cut}");
     }
     let open = File::open(&file.0).unwrap();
     let limit = content.len() as u64;
-    assert_eq!(hash64(&[Source::File { file: &open, offset: 0, limit }.into()]), hash64(&whole));
+    assert_eq!(hash64(&[Place::File(FileRange { file: &open, offset: 0, limit })]), hash64(&whole));
 }
 
 #[test]
 fn a_file_with_fewer_bytes_than_the_hash_needs_is_an_error() {
     let file = TestFile::new("short", &pattern(1000));
     for (offset, limit, got) in [(0, 1001, 1000), (990, 11, 10), (5000, 1, 0), (0, u64::MAX, 1000)] {
-        let expected = Error::Truncated { what: "bytes to hash", at: 0, needed: limit, got };
+        let expected = crate::Error::from(Error::Truncated { what: "bytes to hash", at: 0, needed: limit, got });
         assert_eq!(hash64(&[file.place(offset, limit)]), Err(expected.clone()));
         assert_eq!(hash128(&[file.place(offset, limit)]), Err(expected));
     }
-    assert!(matches!(hash64(&[file.place(u64::MAX, u64::MAX)]), Err(Error::Io { .. })));
-    assert!(matches!(hash64(&[file.place(i64::MAX as u64, 2)]), Err(Error::Io { .. } | Error::Truncated { .. })));
+    assert!(matches!(hash64(&[file.place(u64::MAX, u64::MAX)]), Err(crate::Error::Chunk(Error::Io { .. }))));
+    assert!(matches!(
+        hash64(&[file.place(i64::MAX as u64, 2)]),
+        Err(crate::Error::Chunk(Error::Io { .. } | Error::Truncated { .. }))
+    ));
 }
 
 #[test]
@@ -212,7 +217,7 @@ fn threads_agree() {
             bytes
         })
         .collect();
-    let places: Vec<Place<'_>> = damaged.iter().map(|bytes| Source::Bytes(bytes).into()).collect();
+    let places: Vec<Place<'_>> = damaged.iter().map(|bytes| Place::Bytes(bytes)).collect();
     let one = check_all(&places, 1, None).unwrap();
     assert!(one.iter().any(|verdict| verdict.status == Status::Differs));
     for nthreads in [2, 3, 100] {
@@ -226,7 +231,7 @@ fn one_by_one(file: &File, base: u64, entries: &[i64], room: u64) -> Vec<Verdict
     let ends = begins.clone().skip(1).chain([room]);
     let places: Vec<Place<'_>> = begins
         .zip(ends)
-        .map(|(from, to)| Source::File { file, offset: base + from, limit: to - from }.into())
+        .map(|(from, to)| Place::File(FileRange { file, offset: base + from, limit: to - from }))
         .collect();
     check_all(&places, 1, None).unwrap()
 }
@@ -305,7 +310,7 @@ fn a_run_ascends_within_its_room() {
     let room = content.len() as u64;
     let refused = |entries: &[i64], nrequest: usize| {
         let failure = check_run(&open, 0, entries, room, 1, None).unwrap_err();
-        assert!(matches!(failure.error, Error::Argument { name: "entries", .. }), "{failure:?}");
+        assert!(matches!(failure.error, crate::Error::Chunk(Error::Argument { name: "entries", .. })), "{failure:?}");
         assert_eq!(failure.nrequest, nrequest);
     };
     refused(&[entries[1], entries[0]], 1);

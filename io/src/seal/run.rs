@@ -16,11 +16,14 @@
 use std::fs::File;
 
 use super::{PIECE, SERIAL, Verdict, check, with_piece};
-use crate::error::{Error, Result};
-use crate::interrupt::{Interrupt, go_on};
-use crate::pool;
+use crate::error::Result;
+use crate::range::FileRange;
 use crate::read::ReadError;
-use crate::source::Source;
+use crate::source::Place;
+use superchunk_engine::Error;
+use superchunk_engine::interrupt::{Interrupt, go_on};
+use superchunk_engine::pool;
+use superchunk_engine::source::ReadAt as _;
 
 /// Neighbours that one read brings, or one chunk of any size.
 struct Span<'r> {
@@ -53,7 +56,7 @@ pub fn check_run(
     let bytes = entries.first().map_or(0, |&first| room - first.cast_unsigned());
     let nthreads = if bytes <= SERIAL { 1 } else { nthreads.max(1) };
     pool::run(nthreads, cut(entries, room, &mut verdicts), |_, span| {
-        go_on(interrupt, PIECE).map_err(|error| ReadError { nrequest: span.first, error })?;
+        go_on(interrupt, PIECE).map_err(ReadError::at(span.first))?;
         span.check(file, base)
     })?;
     Ok(verdicts)
@@ -64,7 +67,10 @@ fn check_entries(entries: &[i64], room: u64) -> Result<(), ReadError> {
     for (nrequest, &entry) in entries.iter().enumerate() {
         if entry < least || entry.cast_unsigned() > room {
             let expected = format!("ascending ones up to {room}, at least {least} as number {nrequest}").into();
-            return Err(ReadError { nrequest, error: Error::Argument { name: "entries", expected, found: entry } });
+            return Err(ReadError {
+                nrequest,
+                error: Error::Argument { name: "entries", expected, found: entry }.into(),
+            });
         }
         least = entry.saturating_add(1);
     }
@@ -97,14 +103,14 @@ impl Span<'_> {
         let begin = self.entries.first().map_or(self.end, |entry| entry.cast_unsigned());
         let ends = self.entries.iter().skip(1).map(|next| next.cast_unsigned()).chain([self.end]);
         let places = self.entries.iter().map(|entry| entry.cast_unsigned()).zip(ends);
-        let range = |from: u64, to: u64| Source::File { file, offset: base.saturating_add(from), limit: to - from };
+        let range = |from: u64, to: u64| FileRange { file, offset: base.saturating_add(from), limit: to - from };
         let length = usize::try_from(self.end - begin).unwrap_or(usize::MAX);
         if length <= PIECE {
             let whole = with_piece(|piece| {
                 let got = range(begin, self.end).read_some(0, &mut piece[..length])?;
                 let place = |at: u64| usize::try_from(at - begin).unwrap_or(got).min(got);
                 for ((from, to), verdict) in places.clone().zip(&mut *self.verdicts) {
-                    *verdict = check(&Source::Bytes(&piece[place(from)..place(to)]).into())?;
+                    *verdict = check(&Place::Bytes(&piece[place(from)..place(to)]))?;
                 }
                 Ok(())
             });
@@ -114,7 +120,7 @@ impl Span<'_> {
         }
         // A large chunk, or bytes that cannot be read, which may be those of one chunk only.
         for (n, ((from, to), verdict)) in places.zip(self.verdicts).enumerate() {
-            *verdict = check(&range(from, to).into()).map_err(|error| ReadError { nrequest: self.first + n, error })?;
+            *verdict = check(&Place::File(range(from, to))).map_err(ReadError::at(self.first + n))?;
         }
         Ok(())
     }

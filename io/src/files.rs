@@ -1,4 +1,4 @@
-//! What the engine asks of files beyond reading them: open one by name, notice that one was changed
+//! What is asked of files beyond reading them: open one by name, notice that one was changed
 //! or replaced, make a whole file system durable.
 //!
 //! Names come from containers that anybody may have written, so only regular files are opened: a
@@ -10,8 +10,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::{Error, Result};
-use crate::source::Source;
+use crate::range::FileRange;
+use superchunk_engine::Result;
+use superchunk_engine::source::ReadAt as _;
+
+use crate::error::Error;
 
 /// "Invalid argument", on every system; a name with a zero byte in it does not even reach the system.
 const EINVAL: i32 = 22;
@@ -24,7 +27,7 @@ const WRITTEN_BACK: Duration = Duration::from_secs(600);
 ///
 /// [`Error::Open`] when the system does not open it, a symbolic link for one; [`Error::NotAFile`] for
 /// anything but a regular file.
-pub fn open(path: &Path) -> Result<File> {
+pub fn open(path: &Path) -> Result<File, Error> {
     regular(path, without_following(OpenOptions::new().read(true)).open(path))
 }
 
@@ -36,7 +39,7 @@ pub fn open(path: &Path) -> Result<File> {
 ///
 /// As [`open`].
 #[cfg(unix)]
-pub fn open_in(folder: &File, path: &Path) -> Result<File> {
+pub fn open_in(folder: &File, path: &Path) -> Result<File, Error> {
     use rustix::fs::{Mode, OFlags, openat};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let name = path.file_name().unwrap_or(path.as_os_str());
@@ -49,12 +52,12 @@ pub fn open_in(folder: &File, path: &Path) -> Result<File> {
 ///
 /// As [`open`].
 #[cfg(windows)]
-pub fn open_in(_: &File, path: &Path) -> Result<File> {
+pub fn open_in(_: &File, path: &Path) -> Result<File, Error> {
     open(path)
 }
 
 /// Return what was opened if it is a regular file.
-fn regular(path: &Path, opened: io::Result<File>) -> Result<File> {
+fn regular(path: &Path, opened: io::Result<File>) -> Result<File, Error> {
     let fail = |error: io::Error| Error::Open { path: path.to_owned(), errno: error.raw_os_error().unwrap_or(EINVAL) };
     let file = opened.map_err(fail)?;
     let kind = file.metadata().map_err(fail)?.file_type();
@@ -157,14 +160,14 @@ impl Stamp {
 ///
 /// # Errors
 ///
-/// [`Error::Io`] when the system fails to read.
+/// [`superchunk_engine::Error::Io`] when the system fails to read.
 pub fn differs(file: &File, at: u64, probe: &[u8]) -> Result<bool> {
-    let source = Source::File { file, offset: at, limit: probe.len() as u64 };
+    let range = FileRange { file, offset: at, limit: probe.len() as u64 };
     let mut found = [0; 512];
     let mut done = 0;
     for expected in probe.chunks(found.len()) {
         let found = &mut found[..expected.len()];
-        if source.read_some(done, found)? < expected.len() || found != expected {
+        if range.read_some(done, found)? < expected.len() || found != expected {
             return Ok(true);
         }
         done += expected.len() as u64;
@@ -209,10 +212,14 @@ pub fn is_written_back(_: &File) -> bool {
 ///
 /// # Errors
 ///
-/// [`Error::Io`], about byte `at`, when the system does not tell.
+/// [`superchunk_engine::Error::Io`], about byte `at`, when the system does not tell.
 #[cfg(unix)]
 pub fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
-    let found = rustix::fs::fstat(file).map_err(|error| Error::Io { at, length: 0, errno: error.raw_os_error() })?;
+    let found = rustix::fs::fstat(file).map_err(|error| superchunk_engine::Error::Io {
+        at,
+        length: 0,
+        errno: error.raw_os_error(),
+    })?;
     Ok((found.st_nlink > 0).then_some(Stamp::of(&found)))
 }
 
@@ -220,11 +227,15 @@ pub fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
 ///
 /// # Errors
 ///
-/// [`Error::Io`], about byte `at`, when the system does not tell.
+/// [`superchunk_engine::Error::Io`], about byte `at`, when the system does not tell.
 #[cfg(windows)]
 pub fn status(file: &File, at: u64) -> Result<Option<Stamp>> {
     use std::os::windows::fs::MetadataExt;
-    let fail = |error: io::Error| Error::Io { at, length: 0, errno: error.raw_os_error().unwrap_or(EINVAL) };
+    let fail = |error: io::Error| superchunk_engine::Error::Io {
+        at,
+        length: 0,
+        errno: error.raw_os_error().unwrap_or(EINVAL),
+    };
     let found = file.metadata().map_err(fail)?;
     // It counts tenths of microseconds, from another year on.
     let seconds = (found.last_write_time() / 10_000_000).cast_signed() - 11_644_473_600;

@@ -1,13 +1,13 @@
 //! Arrays of random shapes, read and packed, against item-by-item models.
 
 use super::*;
-use crate::codecs::Codec;
-use crate::encode::{MAX_OVERHEAD, encode, encode_vlblocks, special_chunk};
-use crate::header::Special;
-use crate::params::{EncodeOptions, EncodeParams};
-use crate::source::Source;
+use crate::source::Place;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use superchunk_engine::codecs::Codec;
+use superchunk_engine::encode::{MAX_OVERHEAD, encode, encode_vlblocks, special_chunk};
+use superchunk_engine::header::Special;
+use superchunk_engine::params::{EncodeOptions, EncodeParams};
 
 pub(crate) fn options(codec: Codec, typesize: usize, blocksize: usize, filters: [u8; 6]) -> EncodeOptions {
     EncodeOptions {
@@ -109,7 +109,7 @@ impl Model {
         let positions: Vec<Vec<usize>> = picks.iter().map(positions).collect();
         let counts: usize = positions.iter().map(Vec::len).product();
         let met = if counts == 0 { Vec::new() } else { self.met(&positions) };
-        let places: Vec<Place<'_>> = met.iter().map(|&n| Source::Bytes(&chunks[n]).into()).collect();
+        let places: Vec<Place<'_>> = met.iter().map(|&n| Place::Bytes(&chunks[n])).collect();
         let mut dst = vec![0xA5; counts * self.geometry.itemsize()];
         let options = ReadOptions { nthreads, itemsize: Some(self.geometry.itemsize()), ..ReadOptions::default() };
         read_box(&self.geometry, picks, &places, &mut dst, options)?;
@@ -211,7 +211,7 @@ proptest! {
         let model = Model::new(&shape, &chunks, &blocks, itemsize);
         let how = options(Codec::Lz4, itemsize, model.geometry.block_nbytes(), PIPELINES[0]);
         let stored: Vec<Vec<u8>> = model.contents.iter().map(|content| compress(content, how)).collect();
-        let places: Vec<Place<'_>> = stored.iter().map(|chunk| Source::Bytes(chunk).into()).collect();
+        let places: Vec<Place<'_>> = stored.iter().map(|chunk| Place::Bytes(chunk)).collect();
         let items = model.geometry.chunk_nbytes() / itemsize;
         let mut wanted: Vec<(usize, usize)> =
             wanted.iter().map(|(chunk, item)| (chunk.index(stored.len()), item.index(items))).collect();
@@ -341,7 +341,10 @@ fn chunks_of_another_length_are_refused_with_their_number() {
     for nthreads in [1, 2, 8] {
         let failure = model.read(&stored, &model.all(), nthreads).unwrap_err();
         assert_eq!(failure.nsource, Some(6));
-        assert!(matches!(failure.error, Error::Field { field: "nbytes", found: 396, .. }), "{failure:?}");
+        assert!(
+            matches!(failure.error, crate::Error::Chunk(Error::Field { field: "nbytes", found: 396, .. })),
+            "{failure:?}"
+        );
     }
 }
 
@@ -349,7 +352,7 @@ fn chunks_of_another_length_are_refused_with_their_number() {
 fn arguments_are_checked() {
     let geometry = Geometry::new(&[10, 10], &[5, 5], 4).unwrap();
     let chunk = compress(&[1; 400], options(Codec::Lz4, 4, 100, PIPELINES[0]));
-    let place: Place<'_> = Source::Bytes(&chunk).into();
+    let place: Place<'_> = Place::Bytes(&chunk);
     let read = |picks: &[Pick<'_>], nchunks: usize, length: usize| {
         let mut dst = vec![0; length];
         let failure = read_box(&geometry, picks, &vec![place; nchunks], &mut dst, ReadOptions::default()).unwrap_err();

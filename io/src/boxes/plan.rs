@@ -11,7 +11,7 @@
 
 use super::copy::Steps;
 use super::geometry::{Geometry, MAX_DIMS, signed};
-use crate::error::{Error, Result};
+use superchunk_engine::{Error, Result};
 
 /// What is selected in one dimension, in coordinates of the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use super::copy::{Axis, Collect, Steps, Walk};
 use super::geometry::{Geometry, MAX_DIMS, signed};
-use crate::encode;
-use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
-use crate::params::EncodeParams;
-use crate::user::User;
 use std::ops::Range;
+use superchunk_engine::encode;
+use superchunk_engine::interrupt::Interrupt;
+use superchunk_engine::params::EncodeParams;
+use superchunk_engine::user::User;
+use superchunk_engine::{Error, Result};
 
 /// Items in memory, at regular distances in each dimension.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,9 @@
 //! How the items of a chunk lie in it.
 
-use crate::error::{Error, Result};
-use crate::header::{MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_TYPESIZE};
-use crate::shape::BlockShape;
-pub use crate::shape::MAX_DIMS;
+pub use superchunk_engine::limits::MAX_DIMS;
+use superchunk_engine::limits::{MAX_BLOCKSIZE, MAX_BUFFERSIZE, MAX_TYPESIZE};
+use superchunk_engine::shape::BlockShape;
+use superchunk_engine::{Error, Result};
 
 /// Most items of a chunk in one dimension: the format has 32 bits for it, signed.
 const MAX_EXTENT: usize = 0x7FFF_FFFF;

@@ -12,8 +12,9 @@
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use super::feed;
-use crate::error::{Error, Result};
-use crate::source::{Place, Source};
+use crate::error::Result;
+use crate::source::Place;
+use superchunk_engine::Error;
 
 /// What a commit record begins with.
 const RECORD_MAGIC: [u8; 8] = *b"SCCOMIT1";
@@ -51,8 +52,9 @@ pub fn proven_trailer(
     mask: &[u8],
     index_chunk: Option<Place<'_>>,
 ) -> Result<Vec<u8>> {
-    let short =
-        |what, needed: usize, got: usize| Error::Truncated { what, at: 0, needed: needed as u64, got: got as u64 };
+    let short = |what, needed: usize, got: usize| {
+        Error::Truncated { what, at: 0, needed: needed as u64, got: got as u64 }.into()
+    };
     let Some((body, tail)) = plain.split_last_chunk::<TAIL_LENGTH>() else {
         return Err(short("trailer", TAIL_LENGTH, plain.len()));
     };
@@ -82,7 +84,7 @@ pub fn proven_trailer(
     let masked = header.iter().zip(mask).map(|(byte, mask)| byte & mask);
     let fingerprint = match index_chunk {
         None => hash_short(masked, &[], &trailer),
-        Some(Place::Source(Source::Bytes(chunk))) if chunk.len() <= SHORT => hash_short(masked, chunk, &trailer),
+        Some(Place::Bytes(chunk)) if chunk.len() <= SHORT => hash_short(masked, chunk, &trailer),
         Some(place) => {
             let mut hasher = XxHash3_128::new();
             hasher.write(&masked.collect::<Vec<u8>>());

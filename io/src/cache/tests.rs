@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use super::*;
 use crate::boxes::read_box;
 use crate::boxes::tests::{compress, options};
-use crate::codecs::Codec;
 use crate::files;
 use crate::read::{ReadOptions, Request, read};
+use crate::source::Place;
+use superchunk_engine::codecs::Codec;
 
 const NBYTES: usize = 400_000;
 const HEAD: &[u8] = b"before the chunk";
@@ -81,8 +82,8 @@ fn reads_agree_with_the_plain_way_and_with_what_is_found() {
             for start in [start, start, start + 4, 32 * 1024 - 2] {
                 let wanted = disk.wanted(start, length);
                 let mut plain = vec![0; length];
-                let source = Source::File { file: &disk.file, offset: wanted.offset, limit: wanted.limit };
-                let request = Request { place: source.into(), nbytes: None, start, dst: &mut plain };
+                let range = FileRange { file: &disk.file, offset: wanted.offset, limit: wanted.limit };
+                let request = Request { place: Place::File(range), nbytes: None, start, dst: &mut plain };
                 read(vec![request], ReadOptions { itemsize: Some(4), ..ReadOptions::default() }).unwrap();
                 if let Some(kept) = cache.find(&wanted) {
                     assert!(cache.confirms(&kept, &disk.file, disk.stamp()));
@@ -143,10 +144,8 @@ fn each_stored_byte_that_a_block_is_decoded_from_counts() {
     for (n, filters) in [[0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 3, 1]].into_iter().enumerate() {
         let [chunk, _] = two_chunks(filters);
         let disk = OnDisk::new(&format!("bytes-{n}"), &chunk);
-        let open = || {
-            let source = Source::File { file: &disk.file, offset: HEAD.len() as u64, limit: disk.length };
-            Chunk::open(source, Some(4), None, None).unwrap()
-        };
+        let range = FileRange { file: &disk.file, offset: HEAD.len() as u64, limit: disk.length };
+        let open = || Chunk::open_with(range.source(), Some(4), None, None).unwrap();
         let hash = |nblock| with_worker(|worker| open().hash_own(nblock, worker)).unwrap();
         let before: Vec<u128> = (0..4).map(hash).collect();
         let (mut moved, mut all) = (0, 0);
@@ -241,9 +240,9 @@ fn boxes_agree_with_the_plain_way() {
             let picks = [rows, Pick::Range { start: left, stop: left + wide, step: 1 }];
             let count = usize::try_from((high + step - 1) / step * wide).unwrap();
             let (mut plain, mut found) = (vec![1; 4 * count], vec![2; 4 * count]);
-            let source = Source::File { file: &fitting.file, offset: place.0, limit: fitting.length };
+            let range = FileRange { file: &fitting.file, offset: place.0, limit: fitting.length };
             let options = ReadOptions { itemsize: Some(4), ..ReadOptions::default() };
-            read_box(&geometry, &picks, &[source.into()], &mut plain, options).unwrap();
+            read_box(&geometry, &picks, &[Place::File(range)], &mut plain, options).unwrap();
             let place = (place.0, fitting.length);
             assert!(cache.read_box(&fitting.file, place, &geometry, &picks, &mut found).unwrap());
             assert_eq!(found, plain);
@@ -260,8 +259,8 @@ fn boxes_agree_with_the_plain_way() {
 fn heads_that_were_not_used_for_long_go_first() {
     let disk = OnDisk::new("heads", &chunk_of(&items(1), [0, 0, 0, 0, 0, 1]));
     let head = || {
-        let source = Source::File { file: &disk.file, offset: HEAD.len() as u64, limit: disk.length };
-        Arc::new(Chunk::open(source, Some(4), None, None).unwrap().keep().unwrap())
+        let range = FileRange { file: &disk.file, offset: HEAD.len() as u64, limit: disk.length };
+        Arc::new(Chunk::open_with(range.source(), Some(4), None, None).unwrap().keep().unwrap())
     };
     let key = |offset| Key { offset, limit: 0, itemsize: None };
     let mut kept = Kept::default();

@@ -5,7 +5,7 @@
 //! longer dimension, and items side by side are one larger unit, so most copies are few and long.
 
 use super::geometry::MAX_DIMS;
-use crate::error::{Error, Result};
+use superchunk_engine::{Error, Result};
 
 /// Where the items of a dimension are.
 #[derive(Debug, Clone, Copy)]

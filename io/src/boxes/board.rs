@@ -9,10 +9,10 @@ use std::ops::Range;
 use super::copy::{Axis, Collect, Steps, Walk};
 use super::geometry::MAX_DIMS;
 use super::plan::Plan;
-use crate::chunk::{repeat, resize};
-use crate::cpu::Isa;
-use crate::error::{Error, Result};
-use crate::filters::{MAX_PLANES, unshuffle_planes};
+use superchunk_engine::chunk::{repeat, resize};
+use superchunk_engine::cpu::Isa;
+use superchunk_engine::filters::{MAX_PLANES, unshuffle_planes};
+use superchunk_engine::{Error, Result};
 
 /// Most tiles that are written together.
 pub(super) const MAX_BAND: usize = 16;

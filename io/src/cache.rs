@@ -27,12 +27,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use crate::boxes::{Geometry, Pick, read_small_box};
-use crate::chunk::{Chunk, resize};
-use crate::error::Result;
 use crate::files::{self, Stamp};
-use crate::header::Body;
-use crate::read::{Piece, SERIAL, cut, expect_nbytes, expect_range, read_piece, with_worker};
-use crate::source::Source;
+use crate::range::FileRange;
+use crate::read::SERIAL;
+use superchunk_engine::Result;
+use superchunk_engine::chunk::{Chunk, Piece, resize, with_worker};
+use superchunk_engine::header::Body;
+use superchunk_engine::source::Source;
 
 /// Bytes kept for a file, unless [`set_limit`] was called.
 const DEFAULT_LIMIT: usize = 4 * 1024 * 1024;
@@ -329,12 +330,13 @@ impl Cache {
     /// As [`crate::read::read`] without a shape and a user's codecs.
     pub fn read(&self, file: &File, wanted: &Wanted, stamp: Stamp, dst: &mut [u8]) -> Result<()> {
         let key = wanted.key();
-        let source = Source::File { file, offset: wanted.offset, limit: wanted.limit };
+        let range = FileRange { file, offset: wanted.offset, limit: wanted.limit };
+        let source = range.source();
         let lasting = self.lasting(file, stamp);
         if let Some(head) = self.head(key, source) {
             return self.read_chunk(&head.again(source), wanted, lasting, dst);
         }
-        let chunk = Chunk::open(source, wanted.itemsize, None, None)?;
+        let chunk = Chunk::open_with(source, wanted.itemsize, None, None)?;
         self.read_chunk(&chunk, wanted, lasting, dst)?;
         self.keep_head(key, chunk);
         Ok(())
@@ -355,11 +357,12 @@ impl Cache {
         dst: &mut [u8],
     ) -> Result<bool> {
         let key = Key { offset, limit, itemsize: Some(geometry.itemsize()) };
-        let source = Source::File { file, offset, limit };
+        let range = FileRange { file, offset, limit };
+        let source = range.source();
         if let Some(head) = self.head(key, source) {
             return Ok(read_small_box(geometry, picks, dst, || Ok(head.again(source)))?.is_some());
         }
-        let open = || Chunk::open(source, key.itemsize, None, None);
+        let open = || Chunk::open_with(source, key.itemsize, None, None);
         let Some(chunk) = read_small_box(geometry, picks, dst, open)? else { return Ok(false) };
         self.keep_head(key, chunk);
         Ok(true)
@@ -367,10 +370,10 @@ impl Cache {
 
     /// Read from an opened chunk, keeping blocks of those that have any.
     fn read_chunk(&self, chunk: &Chunk<'_>, wanted: &Wanted, lasting: Option<Stamp>, dst: &mut [u8]) -> Result<()> {
-        expect_nbytes(chunk, wanted.nbytes)?;
-        expect_range(chunk, wanted.start, dst.len())?;
+        chunk.expect_nbytes(wanted.nbytes)?;
+        chunk.expect_range(wanted.start, dst.len())?;
         let mut outcome = Ok(());
-        cut(chunk, wanted.start, dst, |piece, dst| {
+        chunk.cut(wanted.start, dst, |piece, dst| {
             if outcome.is_ok() {
                 outcome = self.read_piece(chunk, &piece, wanted.key(), lasting, dst);
             }
@@ -386,7 +389,7 @@ impl Cache {
         lasting: Option<Stamp>,
         dst: &mut [u8],
     ) -> Result<()> {
-        let plain = |dst: &mut [u8]| with_worker(|worker| read_piece(chunk, piece, dst, worker, None));
+        let plain = |dst: &mut [u8]| with_worker(|worker| chunk.read_piece(piece, dst, worker, None));
         let Piece::Block { nblock, from, len } = piece else { return plain(dst) };
         if chunk.header.body() != Body::Blocks || dst.len() > len / 2 || *len > limit() / BLOCK_PARTS {
             return plain(dst);

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use super::board::{MAX_BAND, Tile};
 use super::geometry::Geometry;
-use crate::chunk::{Chunk, Worker, repeat, resize};
-use crate::error::{Error, Result};
-use crate::header::{Body, Special};
-use crate::read::{ReadOptions, expect_nbytes, read_range, with_worker};
-use crate::source::Source;
-use crate::user::User;
+use crate::read::ReadOptions;
+use superchunk_engine::chunk::{Chunk, Worker, repeat, resize, with_worker};
+use superchunk_engine::header::{Body, Special};
+use superchunk_engine::source::Source;
+use superchunk_engine::user::User;
+use superchunk_engine::{Error, Result};
 
 /// Bytes of blocks that are written together; they stay in the cache of one core.
 const BAND: usize = 256 * 1024;
@@ -40,13 +40,13 @@ pub(super) struct Content<'a> {
 impl<'a> Content<'a> {
     /// Open the chunk at `source`.
     pub(super) fn open(source: Source<'a>, geometry: &Geometry, options: ReadOptions<'a>) -> Result<Self> {
-        let chunk = Chunk::open(source, Some(geometry.itemsize()), geometry.shape(), options.user)?;
+        let chunk = Chunk::open_with(source, Some(geometry.itemsize()), geometry.shape(), options.user)?;
         Self::of(chunk, geometry, options)
     }
 
     /// Take an opened chunk.
     pub(super) fn of(chunk: Chunk<'a>, geometry: &Geometry, options: ReadOptions<'a>) -> Result<Self> {
-        expect_nbytes(&chunk, geometry.chunk_nbytes() as u64)?;
+        chunk.expect_nbytes(geometry.chunk_nbytes() as u64)?;
         let how = match chunk.header.body() {
             Body::Blocks if chunk.blocksize == geometry.block_nbytes() => How::Blocks,
             Body::Special(special) => match same(&chunk, special, geometry.itemsize())? {
@@ -58,7 +58,7 @@ impl<'a> Content<'a> {
                 chunk.check_claims()?;
                 let mut whole = Vec::new();
                 resize(&mut whole, geometry.chunk_nbytes())?;
-                with_worker(|worker| read_range(&chunk, 0, &mut whole, worker, options))?;
+                with_worker(|worker| chunk.read_into(0, &mut whole, worker, options.user, options.interrupt))?;
                 How::Whole(whole)
             }
         };

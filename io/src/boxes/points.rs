@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::content::Content;
 use super::geometry::{Geometry, signed};
 use super::{BoxError, SERIAL, by_chunk, with_opened};
-use crate::chunk::{Worker, resize};
-use crate::error::{Error, Result};
-use crate::interrupt::{Interrupt, go_on};
-use crate::pool;
-use crate::read::{ReadError, ReadOptions, with_worker};
+use crate::read::{ReadError, ReadOptions};
 use crate::source::{MOST_OPEN, Place};
+use superchunk_engine::chunk::{Worker, resize, with_worker};
+use superchunk_engine::interrupt::{Interrupt, go_on};
+use superchunk_engine::pool;
+use superchunk_engine::{Error, Result};
 
 /// A wanted item.
 #[derive(Debug, Clone, Copy)]
@@ -101,12 +101,12 @@ fn read_sorted(
     if by_chunk(nthreads, chunks.len()) {
         return pool::run(nthreads.min(MOST_OPEN), chunks, |_, (points, dst)| {
             let nrequest = points[0].nsource;
-            let mut read = || {
+            let mut read = || -> crate::Result<()> {
                 let opened = places[nrequest].open()?;
                 let content = Content::open(opened.source(), geometry, options)?;
-                with_worker(|worker| read_run(geometry, &content, points, dst, worker, options.interrupt))
+                Ok(with_worker(|worker| read_run(geometry, &content, points, dst, worker, options.interrupt))?)
             };
-            read().map_err(|error| ReadError { nrequest, error })
+            read().map_err(ReadError::at(nrequest))
         });
     }
     let items = geometry.block_nbytes() / itemsize;
@@ -125,7 +125,7 @@ fn read_sorted(
             }
             pool::run(nthreads, tasks, |_, (content, (points, dst))| {
                 with_worker(|worker| read_run(geometry, content, points, dst, worker, options.interrupt))
-                    .map_err(|error| ReadError { nrequest: points[0].nsource, error })
+                    .map_err(ReadError::at(points[0].nsource))
             })
         })?;
     }

@@ -21,12 +21,12 @@ mod pack;
 mod plan;
 mod points;
 
-use crate::chunk::{Chunk, Worker, resize};
-use crate::error::{Error, Result};
-use crate::interrupt::{Interrupt, go_on};
-use crate::pool;
-use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions, with_worker};
+use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions};
 use crate::source::{MOST_OPEN, Place};
+use superchunk_engine::chunk::{Chunk, Worker, resize, with_worker};
+use superchunk_engine::interrupt::{Interrupt, go_on};
+use superchunk_engine::pool;
+use superchunk_engine::{Error, Result};
 
 use board::{Board, Share, Strip, Tile};
 use content::Content;
@@ -49,12 +49,12 @@ pub struct BoxError {
     /// Number of the source, from 0.
     pub nsource: Option<usize>,
     /// What went wrong.
-    pub error: Error,
+    pub error: crate::Error,
 }
 
 impl From<Error> for BoxError {
     fn from(error: Error) -> Self {
-        Self { nsource: None, error }
+        Self { nsource: None, error: error.into() }
     }
 }
 
@@ -93,7 +93,7 @@ pub fn read_box(
         let at_once = nthreads.min(MOST_OPEN);
         return Ok(pool::run(at_once, board.share(|_| usize::MAX), |_, mut share| {
             let nrequest = share.nchunk();
-            read_chunk(geometry, &places[nrequest], &mut share, options).map_err(|error| ReadError { nrequest, error })
+            read_chunk(geometry, &places[nrequest], &mut share, options).map_err(ReadError::at(nrequest))
         })?);
     }
     let turn = (TURN / geometry.block_nbytes().max(1)).max(1);
@@ -111,7 +111,7 @@ pub fn read_box(
                 let nrequest = share.nchunk();
                 let content = &contents[nrequest - first];
                 with_worker(|worker| read_tiles(content, &mut share, worker, options.interrupt))
-                    .map_err(|error| ReadError { nrequest, error })
+                    .map_err(ReadError::at(nrequest))
             })
         })?;
         first = end;
@@ -155,12 +155,12 @@ fn with_opened(
 ) -> Result<(), ReadError> {
     let mut opened = Vec::with_capacity(numbers.len());
     for &nrequest in numbers {
-        opened.push(places[nrequest].open().map_err(|error| ReadError { nrequest, error })?);
+        opened.push(places[nrequest].open().map_err(ReadError::at(nrequest))?);
     }
     let mut contents = Vec::with_capacity(numbers.len());
     for (&nrequest, opened) in numbers.iter().zip(&opened) {
         let content = Content::open(opened.source(), geometry, options);
-        contents.push(content.map_err(|error| ReadError { nrequest, error })?);
+        contents.push(content.map_err(ReadError::at(nrequest))?);
     }
     work(&contents)
 }
@@ -170,10 +170,10 @@ fn read_chunk(
     place: &Place<'_>,
     share: &mut Share<'_, '_>,
     options: ReadOptions<'_>,
-) -> Result<()> {
+) -> crate::Result<()> {
     let opened = place.open()?;
     let content = Content::open(opened.source(), geometry, options)?;
-    with_worker(|worker| read_tiles(&content, share, worker, options.interrupt))
+    Ok(with_worker(|worker| read_tiles(&content, share, worker, options.interrupt))?)
 }
 
 fn read_tiles(

@@ -14,13 +14,16 @@ use std::hash::Hasher;
 
 use twox_hash::{XxHash3_64, XxHash3_128};
 
-use crate::chunk::resize;
-use crate::error::{Error, Result};
-use crate::header::{EXTENDED_HEADER_LENGTH, Header};
-use crate::interrupt::{Interrupt, go_on};
-use crate::pool;
+use crate::error::Result;
 use crate::read::ReadError;
-use crate::source::{MOST_OPEN, Place, Source};
+use crate::source::{MOST_OPEN, Place};
+use superchunk_engine::Error;
+use superchunk_engine::chunk::resize;
+use superchunk_engine::header::Header;
+use superchunk_engine::interrupt::{Interrupt, go_on};
+use superchunk_engine::limits::EXTENDED_HEADER_LENGTH;
+use superchunk_engine::pool;
+use superchunk_engine::source::{ReadAt, Source};
 
 /// Bytes of a seal.
 pub const SEAL_LENGTH: usize = 16;
@@ -70,7 +73,7 @@ thread_local! {
 /// Run `work` with this thread's memory for one piece.
 fn with_piece<R>(work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
     let mut scratch = SCRATCH.take();
-    let result = resize(&mut scratch, PIECE).and_then(work);
+    let result = resize(&mut scratch, PIECE).map_err(crate::Error::from).and_then(work);
     SCRATCH.set(scratch);
     result
 }
@@ -81,7 +84,7 @@ fn with_piece<R>(work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
 ///
 /// [`Error::Truncated`] when a file has fewer bytes; a file that cannot be opened or read.
 pub fn hash64(parts: &[Place<'_>]) -> Result<u64> {
-    if let [Place::Source(Source::Bytes(bytes))] = parts {
+    if let [Place::Bytes(bytes)] = parts {
         return Ok(XxHash3_64::oneshot(bytes));
     }
     let mut hasher = XxHash3_64::new();
@@ -95,7 +98,7 @@ pub fn hash64(parts: &[Place<'_>]) -> Result<u64> {
 ///
 /// As [`hash64`].
 pub fn hash128(parts: &[Place<'_>]) -> Result<u128> {
-    if let [Place::Source(Source::Bytes(bytes))] = parts {
+    if let [Place::Bytes(bytes)] = parts {
         return Ok(XxHash3_128::oneshot(bytes));
     }
     let mut hasher = XxHash3_128::new();
@@ -107,22 +110,28 @@ fn feed(parts: &[Place<'_>], mut each: impl FnMut(&[u8])) -> Result<()> {
     for part in parts {
         match part.open()?.source() {
             Source::Bytes(bytes) => each(bytes),
-            source @ Source::File { limit, .. } => read_pieces(source, 0, limit, "bytes to hash", &mut each)?,
+            Source::Reader(reader) => read_pieces(reader, 0, reader.available(), "bytes to hash", &mut each)?,
         }
     }
     Ok(())
 }
 
-/// Hand bytes `from..to` of a source to `each`, in pieces.
-fn read_pieces(source: Source<'_>, from: u64, to: u64, what: &'static str, each: &mut impl FnMut(&[u8])) -> Result<()> {
+/// Hand bytes `from..to` of a reader to `each`, in pieces.
+fn read_pieces(
+    reader: &dyn ReadAt,
+    from: u64,
+    to: u64,
+    what: &'static str,
+    each: &mut impl FnMut(&[u8]),
+) -> Result<()> {
     with_piece(|piece| {
         let mut at = from;
         while at < to {
             let step = usize::try_from(to - at).unwrap_or(usize::MAX).min(piece.len());
-            let got = source.read_some(at, &mut piece[..step])?;
+            let got = reader.read_some(at, &mut piece[..step])?;
             each(&piece[..got]);
             if got < step {
-                return Err(Error::Truncated { what, at: from, needed: to - from, got: at - from + got as u64 });
+                return Err(Error::Truncated { what, at: from, needed: to - from, got: at - from + got as u64 }.into());
             }
             at += step as u64;
         }
@@ -168,8 +177,8 @@ pub fn check_all(
     };
     pool::run(nthreads, places.iter().zip(&mut verdicts).collect(), |nrequest, (place, verdict)| {
         let nbytes = usize::try_from(place.available()).unwrap_or(usize::MAX);
-        let checked = go_on(interrupt, nbytes).and_then(|()| check(place));
-        *verdict = checked.map_err(|error| ReadError { nrequest, error })?;
+        let checked = go_on(interrupt, nbytes).map_err(crate::Error::from).and_then(|()| check(place));
+        *verdict = checked.map_err(ReadError::at(nrequest))?;
         Ok(())
     })?;
     Ok(verdicts)
@@ -189,11 +198,11 @@ fn check(place: &Place<'_>) -> Result<Verdict> {
     };
     let (cbytes, nbytes) = match header {
         Ok(header) => (header.cbytes, header.nbytes),
-        Err(error) => return unreadable(error, Verdict::UNREADABLE),
+        Err(error) => return unreadable(error.into(), Verdict::UNREADABLE),
     };
     let status = match source {
         Source::Bytes(bytes) => check_bytes(bytes, cbytes as usize),
-        Source::File { .. } => match check_file(source, cbytes) {
+        Source::Reader(reader) => match check_reader(reader, cbytes) {
             Ok(status) => status,
             Err(error) => return unreadable(error, Verdict { status: Status::Unreadable, cbytes, nbytes }),
         },
@@ -202,10 +211,10 @@ fn check(place: &Place<'_>) -> Result<Verdict> {
 }
 
 /// Tell a failure that is the chunk's from one of this process or system, which must not pass as damage.
-fn unreadable(error: Error, verdict: Verdict) -> Result<Verdict> {
+fn unreadable(error: crate::Error, verdict: Verdict) -> Result<Verdict> {
     let of_the_chunk = match &error {
-        Error::Field { .. } | Error::Truncated { .. } | Error::NotAFile { .. } => true,
-        Error::Open { errno, .. } | Error::Io { errno, .. } => is_of_the_file(*errno),
+        crate::Error::Chunk(Error::Field { .. } | Error::Truncated { .. }) | crate::Error::NotAFile { .. } => true,
+        crate::Error::Open { errno, .. } | crate::Error::Chunk(Error::Io { errno, .. }) => is_of_the_file(*errno),
         _ => false,
     };
     if of_the_chunk { Ok(verdict) } else { Err(error) }
@@ -239,35 +248,35 @@ fn compare(seal: &[u8; SEAL_LENGTH], hash: u64) -> Status {
     if *seal == seal_of(hash) { Status::Sound } else { Status::Differs }
 }
 
-fn check_file(source: Source<'_>, cbytes: u32) -> Result<Status> {
+fn check_reader(reader: &dyn ReadAt, cbytes: u32) -> Result<Status> {
     let length = u64::from(cbytes);
-    if length > source.available() {
+    if length > reader.available() {
         return Ok(Status::Beyond);
     }
     let cbytes = cbytes as usize;
     if cbytes > PIECE - SEAL_LENGTH {
-        return check_large(source, length);
+        return check_large(reader, length);
     }
     with_piece(|piece| {
         // One read brings chunk and seal.
-        let got = source.read_some(0, &mut piece[..cbytes + SEAL_LENGTH])?;
+        let got = reader.read_some(0, &mut piece[..cbytes + SEAL_LENGTH])?;
         Ok(check_bytes(&piece[..got], cbytes))
     })
 }
 
 /// The seal is read first: a chunk without one need not be.
-fn check_large(source: Source<'_>, length: u64) -> Result<Status> {
+fn check_large(reader: &dyn ReadAt, length: u64) -> Result<Status> {
     let mut seal = [0; SEAL_LENGTH];
-    let got = source.read_some(length, &mut seal)?;
+    let got = reader.read_some(length, &mut seal)?;
     if got < SEAL_LENGTH || !seal.starts_with(&MAGIC) {
-        let ends = got == 0 && source.read_some(length - 1, &mut [0])? == 0;
+        let ends = got == 0 && reader.read_some(length - 1, &mut [0])? == 0;
         return Ok(if ends { Status::Beyond } else { Status::NotSealed });
     }
     let mut hasher = XxHash3_64::new();
-    match read_pieces(source, 0, length, "chunk", &mut |bytes| hasher.write(bytes)) {
+    match read_pieces(reader, 0, length, "chunk", &mut |bytes| hasher.write(bytes)) {
         Ok(()) => Ok(compare(&seal, hasher.finish())),
         // The file has become shorter.
-        Err(Error::Truncated { .. }) => Ok(Status::Beyond),
+        Err(crate::Error::Chunk(Error::Truncated { .. })) => Ok(Status::Beyond),
         Err(error) => Err(error),
     }
 }

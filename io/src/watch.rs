@@ -17,10 +17,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::{self, Named, Stamp};
+use crate::range::FileRange;
 use crate::seal;
-use crate::source::{Place, Source};
+use crate::source::Place;
 
 /// A file's stamp must stand still for so long, where its clock ticks often, and where it counts seconds.
 const STILL: Duration = Duration::from_millis(50);
@@ -54,15 +55,15 @@ impl Proof {
     ///
     /// # Errors
     ///
-    /// [`crate::Error::Io`] when the system fails to read.
+    /// [`superchunk_engine::Error::Io`] when the system fails to read.
     pub fn differs(&self, file: &File) -> Result<bool> {
         match self {
-            Self::Stands { at, bytes } => files::differs(file, *at, bytes),
+            Self::Stands { at, bytes } => Ok(files::differs(file, *at, bytes)?),
             Self::Hash { ranges, bytes } => {
-                let place = |&(offset, limit): &(u64, u64)| Place::Source(Source::File { file, offset, limit });
+                let place = |&(offset, limit): &(u64, u64)| Place::File(FileRange { file, offset, limit });
                 let places: Vec<Place<'_>> = ranges.iter().map(place).collect();
                 Ok(match seal::hash128(&places) {
-                    Err(crate::Error::Truncated { .. }) => true,
+                    Err(Error::Chunk(superchunk_engine::Error::Truncated { .. })) => true,
                     outcome => outcome?.to_le_bytes() != *bytes,
                 })
             }
@@ -88,7 +89,7 @@ pub struct Expected<'a> {
 impl Expected<'_> {
     fn stamp(&self) -> Result<Option<Stamp>> {
         match &self.named {
-            None => files::status(self.file, self.at),
+            None => Ok(files::status(self.file, self.at)?),
             Some(named) => Ok(named.status(self.file)),
         }
     }
@@ -97,7 +98,7 @@ impl Expected<'_> {
     ///
     /// # Errors
     ///
-    /// [`crate::Error::Io`] when the system fails to read.
+    /// [`superchunk_engine::Error::Io`] when the system fails to read.
     pub fn differs(&self) -> Result<bool> {
         if files::differs(self.file, self.at, self.head)? {
             return Ok(true);
@@ -136,7 +137,7 @@ impl Times {
     ///
     /// # Errors
     ///
-    /// [`crate::Error::Io`] when the system fails to read.
+    /// [`superchunk_engine::Error::Io`] when the system fails to read.
     pub fn look(&self, expected: &Expected<'_>) -> Result<Option<Stamp>> {
         // In this order: of what is written after the look at the stamp, the next look finds another.
         let Some(stamp) = expected.stamp()? else { return Ok(None) };
@@ -245,7 +246,7 @@ mod tests {
     }
 
     fn proofs() -> [Proof; 2] {
-        let hash = seal::hash128(&[Place::Source(Source::Bytes(&[7; 24]))]).unwrap().to_le_bytes();
+        let hash = seal::hash128(&[Place::Bytes(&[7; 24])]).unwrap().to_le_bytes();
         [Proof::Stands { at: 48, bytes: [7; 16] }, Proof::Hash { ranges: vec![(40, 8), (48, 16)], bytes: hash }]
     }
 
