@@ -1,11 +1,11 @@
-"""How a new array is made: from keywords to a checked blueprint, and from that to a container.
+"""How a new array is made: from keywords to a checked plan, and from that to a container.
 
 ::
 
-    keywords ── plan_array ──> Blueprint ── begin_array ──> SChunk without chunks ── fill ──> NDArray
+    keywords ── plan_array ──> ArrayPlan ── begin_array ──> SChunk without chunks ── fill ──> NDArray
                 everything is checked here   written aside     special_chunks, or `filling`
 
-A blueprint touches nothing. The file gets its name once all chunks are in it, in one commit, so that
+A plan touches nothing. The file gets its name once all chunks are in it, in one commit, so that
 after an error the path is as it was. Which values go into the chunks is the constructors' business.
 
 Source: docs/format/b2nd.md, "Geometry" and "Arrays without items, and of one".
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArrayKeywords",
-    "Blueprint",
+    "ArrayPlan",
     "as_shape",
     "begin_array",
     "check_names",
@@ -85,7 +85,7 @@ class ArrayKeywords(StorageDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blueprint:
+class ArrayPlan:
     """All that a new array is going to be but its items, checked."""
 
     layout: ArrayLayout
@@ -110,7 +110,7 @@ def plan_array(
     keywords: Mapping[str, Any],
     *,
     layers: Mapping[str, bytes] | None = None,
-) -> Blueprint:
+) -> ArrayPlan:
     """Check everything that a constructor was given.
 
     Parameters
@@ -167,7 +167,7 @@ def plan_array(
         pipeline(compress)[0],
         max(compress.nthreads, decompress.nthreads),
     )
-    return Blueprint(
+    return ArrayPlan(
         layout=layout,
         dtype=kind,
         cparams=compress,
@@ -232,7 +232,7 @@ def as_shape(shape: object) -> tuple[int, ...]:
 
 
 @contextmanager
-def begin_array(blueprint: Blueprint) -> Iterator[SChunk]:
+def begin_array(plan: ArrayPlan) -> Iterator[SChunk]:
     """Make the container of an array, to be filled inside the block.
 
     Its file gets its name at the end of the block, with everything in it; an error drops it.
@@ -245,17 +245,17 @@ def begin_array(blueprint: Blueprint) -> Iterator[SChunk]:
         The file cannot be made or written.
 
     """
-    layout, cparams = blueprint.layout, blueprint.cparams
+    layout, cparams = plan.layout, plan.cparams
     handle = create_handle(
-        blueprint.storage,
-        settings_of(cparams, blueprint.dparams.nthreads),
-        layout.chunk_items * blueprint.dtype.itemsize,
-        blueprint.layers,
+        plan.storage,
+        settings_of(cparams, plan.dparams.nthreads),
+        layout.chunk_items * plan.dtype.itemsize,
+        plan.layers,
         publish=False,
-        deserialize=blueprint.deserialize,
+        deserialize=plan.deserialize,
     )
     schunk = SChunk.__new__(SChunk)
-    schunk._attach(handle, cparams, blueprint.dparams)
+    schunk._attach(handle, cparams, plan.dparams)
     with publishing(handle), handle.opened().batch():
         schunk._encoder.check()
         yield schunk

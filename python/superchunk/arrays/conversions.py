@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
-__all__ = ["Plain"]
+__all__ = ["NumPyConversions"]
 
 _VALUES: Final = (Number, str, bytes, bytearray, memoryview, list, tuple, date, timedelta)
 """What items can be compared with, besides arrays."""
 
 
-class Plain:  # noqa: PLW1641  (an array has no hash, a field has one)
+class NumPyConversions:  # noqa: PLW1641  (an array has no hash, a field has one)
     """Something of a shape, whose items an index reads."""
 
     __slots__ = ()
@@ -135,21 +135,21 @@ class Plain:  # noqa: PLW1641  (an array has no hash, a field has one)
 
     def __int__(self) -> int:
         """Return a 0-d array's item as an int; for other arrays that is a TypeError."""
-        return int(self._lone("int"))
+        return int(self._only_item("int"))
 
     def __float__(self) -> float:
         """Return a 0-d array's item as a float; for other arrays that is a TypeError."""
-        return float(self._lone("float"))
+        return float(self._only_item("float"))
 
     def __complex__(self) -> complex:
         """Return a 0-d array's item as a complex; for other arrays that is a TypeError."""
-        return complex(self._lone("complex"))
+        return complex(self._only_item("complex"))
 
     def __index__(self) -> int:
         """Return a 0-d integer array's item; for other arrays that is a TypeError."""
-        return operator.index(self._lone("index"))
+        return operator.index(self._only_item("index"))
 
-    def _lone(self, what: str) -> Any:  # noqa: ANN401  (a NumPy scalar)
+    def _only_item(self, what: str) -> Any:  # noqa: ANN401  (a NumPy scalar)
         shape = self.shape
         if shape:
             msg = f"{what}: only 0-dimensional arrays can be converted to Python scalars, got shape {shape}"

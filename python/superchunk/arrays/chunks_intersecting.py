@@ -1,4 +1,4 @@
-"""Which chunks a slice touches.
+"""Which chunks a slice intersects.
 
 Reads nothing, and decodes nothing; how items lie in the chunks of an array is
 docs/format/b2nd.md.
@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk._plan import chunks_of
+from superchunk.arrays.selection import OrthogonalSelection, expanded
 from superchunk.exceptions import ArgumentError
 from superchunk.schunk import SChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 __all__ = ["get_slice_nchunks"]
 
 
 def get_slice_nchunks(schunk: Any, key: Any) -> NDArray[np.int64]:  # noqa: ANN401  (a SChunk or an array; any slice)
-    """Return the numbers of the chunks that a slice touches.
+    """Return the numbers of the chunks that a slice intersects.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def get_slice_nchunks(schunk: Any, key: Any) -> NDArray[np.int64]:  # noqa: ANN4
     if not hasattr(schunk, "schunk"):
         msg = f"schunk: expected a SChunk or an NDArray, got {type(schunk).__name__}"
         raise TypeError(msg)
-    return _of_array(schunk.shape, schunk.chunks, key)
+    return _of_array(schunk, key)
 
 
 def _of_items(schunk: SChunk, key: Any) -> NDArray[np.int64]:  # noqa: ANN401
@@ -74,32 +73,24 @@ def _of_items(schunk: SChunk, key: Any) -> NDArray[np.int64]:  # noqa: ANN401
         return np.empty(0, dtype=np.int64)
     store = schunk._handle.opened()
     typesize = schunk.typesize
-    touched = chunks_of(store, span.start * typesize, span.stop * typesize)
-    return np.arange(touched.start, touched.stop, dtype=np.int64)
+    span_of = chunks_of(store, span.start * typesize, span.stop * typesize)
+    return np.arange(span_of.start, span_of.stop, dtype=np.int64)
 
 
-def _of_array(shape: Sequence[int], chunks: Sequence[int], key: Any) -> NDArray[np.int64]:  # noqa: ANN401
-    """Return the chunks of an array, which are numbered in C order."""
-    given = [part for part in (key if isinstance(key, tuple) else (key,)) if part is not None]
-    dots = [i for i, part in enumerate(given) if part is Ellipsis]
-    if len(dots) > 1:
-        msg = "an index can only have a single ellipsis ('...')"
-        raise IndexError(msg)
-    if len(given) - len(dots) > len(shape):
-        msg = f"too many indices for array: array is {len(shape)}-dimensional, but {len(given)} were indexed"
-        raise IndexError(msg)
-    missing = [slice(None)] * (len(shape) - len(given) + len(dots))
-    at = dots[0] if dots else len(given)
-    given[at : at + len(dots)] = missing
-    numbers = np.zeros(1, dtype=np.int64)
-    whole = shape[len(chunks) :]  # of a sub-array
-    for part, size, chunk in zip(given, shape, (*chunks, *whole), strict=True):
-        span = _span(part, size)
-        if not span:
-            return np.empty(0, dtype=np.int64)
-        along = np.arange(span.start // chunk, (span.stop - 1) // chunk + 1, dtype=np.int64)
-        numbers = (numbers[:, None] * -(-size // chunk) + along).reshape(-1)
-    return numbers
+def _of_array(array: Any, key: Any) -> NDArray[np.int64]:  # noqa: ANN401  (an array, or a field of one)
+    """Return the chunks of an array, or of a field with the dimensions of a sub-array behind the array's."""
+    given = [
+        part if part is None or part is Ellipsis or isinstance(part, slice) else operator.index(part)
+        for part in (key if isinstance(key, tuple) else (key,))
+    ]
+    shape, geometry = array.shape, getattr(array, "ndarr", array)._refreshed()
+    parts = [part for part in expanded(tuple(given), len(shape)) if part is not None and part is not Ellipsis]
+    spans = [_span(part, size) for part, size in zip(parts, shape, strict=True)]
+    if not all(spans):
+        return np.empty(0, dtype=np.int64)
+    own = OrthogonalSelection(tuple(spans[: geometry.ndim]), ())
+    box = [(span.start, span.stop, 1) for span in geometry.physical(own).axes]
+    return np.array(geometry.chunk_numbers(box), dtype=np.int64)
 
 
 def _span(key: Any, size: int) -> range:  # noqa: ANN401

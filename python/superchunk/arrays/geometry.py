@@ -1,10 +1,12 @@
-"""What an array looks like at one moment, worked out once for all reads until its metalayer changes.
+"""The geometry of an array: its dtype and shapes, and which chunk holds an item, until its metalayer changes.
 
 ::
 
-    b2nd metalayer ──> ArrayLayout ──> Form: dtype, geometry for the engine, strides of the chunk grid
+    b2nd metalayer ──> ArrayLayout ──> ArrayGeometry: dtype, geometry for the engine, strides of the chunk grid
                                         │
-                                        └──> Form of a view: axes put in, or left out
+                                        └──> ArrayGeometry of a view: axes added, or left out
+
+The arithmetic of chunk numbers and of places within a chunk is here, for boxes, lists of positions and points.
 
 An axis of length 1 may be put in anywhere without moving an item, and left out where its chunks have
 length 1 too. Where they are longer it stays in the geometry and is hidden from the user.
@@ -15,23 +17,27 @@ Source: docs/format/b2nd.md, "Geometry".
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superchunk import _engine
 from superchunk._memory import fresh
-from superchunk.arrays.selection import Cross, Points
+from superchunk.arrays.selection import OrthogonalSelection, PointSelection
 from superchunk.exceptions import ArgumentError
-from superchunk.frame.b2nd import ArrayLayout
+from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.frame.dtypes import parse_dtype
 
-__all__ = ["Form", "form_of", "strides_of", "view_form"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ArrayGeometry", "geometry_of", "strides_of", "view_geometry"]
 
 _BYTE = np.dtype(np.uint8)
 _SHORT = 1024
-"""Most bytes of a layer whose form is kept."""
+"""Bytes of the longest layer whose geometry is cached."""
 
 
 def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -42,13 +48,13 @@ def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-class Form:
+class ArrayGeometry:
     """Shape, dtype and geometry of an array.
 
     Parameters
     ----------
-    raw
-        The metalayer that it comes from, to notice when that changes.
+    meta_bytes
+        The content of the metalayer, compared to notice when that changes.
     layout
         What the metalayer says.
     typesize
@@ -62,19 +68,19 @@ class Form:
     """
 
     __slots__ = (
+        "axis_plans",
         "blocks",
         "chunk_items",
         "chunk_nbytes",
         "chunks",
         "direct",
         "dtype",
-        "geometry",
         "itemsize",
         "layout",
+        "meta_bytes",
+        "native",
         "nchunks",
         "ndim",
-        "places",
-        "raw",
         "shape",
         "shown",
         "size",
@@ -84,13 +90,13 @@ class Form:
 
     def __init__(
         self,
-        raw: bytes,
+        meta_bytes: bytes,
         layout: ArrayLayout,
         typesize: int,
         shown: tuple[int, ...] | None = None,
         blockshape: tuple[int, ...] | None = None,
     ) -> None:
-        self.raw = raw
+        self.meta_bytes = meta_bytes
         self.layout = layout
         self.shown = shown
         self.itemsize = typesize
@@ -103,38 +109,44 @@ class Form:
         self.nchunks = layout.nchunks
         self.chunk_items = layout.chunk_items
         self.chunk_nbytes = layout.chunk_items * typesize
-        self.geometry = _engine.Geometry(layout.chunks, layout.blocks, typesize, blockshape)
+        self.native = _engine.Geometry(layout.chunks, layout.blocks, typesize, blockshape)
         self.steps = strides_of(layout.grid) if layout.chunk_items else (0,) * layout.ndim
         """How much the chunk number grows with each chunk coordinate."""
-        self.places = _places(layout, self.steps)
+        self.axis_plans = _axis_plans(layout, self.steps)
+        """For each dimension what turns a coordinate into chunk number and place; see `_axis_plans`."""
         self.tail = (slice(None),) * self.ndim
         self.direct = _has_buffer(self.dtype)
         """Whether NumPy lends the bytes of an array of the dtype as they are."""
 
-    def reshaped(self, raw: bytes, layout: ArrayLayout) -> Form:
-        """Return the form of an array, not of a view, with another shape and all else as it is.
+    def reshaped(self, meta_bytes: bytes, layout: ArrayLayout) -> ArrayGeometry:
+        """Return the geometry of an array, not of a view, with another shape and all else as it is.
 
         Parameters
         ----------
-        raw
+        meta_bytes
             The metalayer that says so.
         layout
-            That of this form, whose chunks hold something, but for the shape.
+            That of this geometry, whose chunks hold something, but for the shape.
 
         """
         grid = layout.grid
-        new = object.__new__(Form)
-        for name in Form.__slots__:
+        new = object.__new__(ArrayGeometry)
+        for name in ArrayGeometry.__slots__:
             setattr(new, name, getattr(self, name))
-        new.raw, new.layout, new.shape = raw, layout, layout.shape
+        new.meta_bytes, new.layout, new.shape = meta_bytes, layout, layout.shape
         new.size, new.nchunks, new.steps = prod(layout.shape), prod(grid), strides_of(grid)
-        new.places = tuple(
+        new.axis_plans = tuple(
             (size, chunk, step, block, between, within)
             for size, step, (_, chunk, _, block, between, within) in zip(
-                layout.shape, new.steps, self.places, strict=True
+                layout.shape, new.steps, self.axis_plans, strict=True
             )
         )
         return new
+
+    @property
+    def layers(self) -> dict[str, bytes]:
+        """The metalayer by its name, from which codecs and filters take the shape of blocks."""
+        return {LAYERS[0]: self.meta_bytes}
 
     def only_shown(self, values: tuple[int, ...]) -> tuple[int, ...]:
         """Return what `values` says of the dimensions that the user sees."""
@@ -142,20 +154,70 @@ class Form:
             return values
         return tuple(value for value, seen in zip(values, self.shown, strict=True) if seen >= 0)
 
-    def physical(self, selection: Cross | Points) -> Cross | Points:
+    def physical(self, selection: OrthogonalSelection | PointSelection) -> OrthogonalSelection | PointSelection:
         """Return a selection of what the user sees as one of all dimensions."""
         shown = self.shown
         if shown is None:
             return selection
-        if isinstance(selection, Points):
+        if isinstance(selection, PointSelection):
             zero = np.zeros((1,) * len(selection.shape), np.int64)
-            return Points(tuple(zero if seen < 0 else selection.coords[seen] for seen in shown), selection.shape)
+            return PointSelection(
+                tuple(zero if seen < 0 else selection.coords[seen] for seen in shown), selection.shape
+            )
         axes = tuple(range(1) if seen < 0 else selection.axes[seen] for seen in shown)
         order = selection.order
         if order is not None:
             hidden = [axis for axis, seen in enumerate(shown) if seen < 0]
             order = (*hidden, *(shown.index(seen) for seen in order))
-        return Cross(axes, selection.shape, order)
+        return OrthogonalSelection(axes, selection.shape, order)
+
+    def locate(self, coords: Sequence[Any]) -> tuple[Any, Any]:
+        """Return chunk number and place in the chunk, in items, of coordinates in all dimensions.
+
+        Coordinates are integers, or arrays of them that broadcast together; the results are of the same kind.
+        """
+        number: Any = 0
+        place: Any = 0
+        for at, (_, chunk, step, block, between, within) in zip(coords, self.axis_plans, strict=False):
+            nchunk = at // chunk
+            inner = at - nchunk * chunk
+            number = number + nchunk * step
+            place = place + inner // block * between + inner % block * within
+        return number, place
+
+    def chunk_numbers(self, box: Sequence[Any]) -> list[int]:
+        """Return the numbers of the chunks that a box intersects, ascending.
+
+        Parameters
+        ----------
+        box
+            For each dimension ``(start, stop, step)``, not empty, or ascending positions.
+
+        """
+        base = 0
+        lines: list[Sequence[int]] = []
+        for part, (_, chunk, step, *_) in zip(box, self.axis_plans, strict=True):
+            if type(part) is not tuple:
+                lines.append((np.unique(part // chunk) * step).tolist())
+                continue
+            start, stop, stride = part
+            first, last = start // chunk, (stop - 1) // chunk
+            if first == last:
+                base += first * step
+            elif stride <= chunk:
+                lines.append(range(first * step, last * step + 1, step))
+            else:
+                lines.append([at // chunk * step for at in range(start, stop, stride)])
+        return [*map(sum, product((base,), *lines))]
+
+    def chunk_starting_at(self, starts: Sequence[int]) -> int | None:
+        """Return the number of the chunk whose first item is at these coordinates, None if none begins there."""
+        number = 0
+        for start, (_, chunk, step, *_) in zip(starts, self.axis_plans, strict=True):
+            if start % chunk:
+                return None
+            number += start // chunk * step
+        return number
 
     def empty(self, shape: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], Any]:
         """Return a new array, and the buffer of its bytes for the engine."""
@@ -173,12 +235,12 @@ class Form:
         return items if self.direct and items.ndim else items.reshape(-1).view(np.uint8)
 
 
-def form_of(raw: bytes, typesize: int) -> Form:
-    """Return the form of an array, those of short layers kept for other arrays of the same layer.
+def geometry_of(meta_bytes: bytes, typesize: int) -> ArrayGeometry:
+    """Return the geometry of an array; those of short layers are cached.
 
     Parameters
     ----------
-    raw
+    meta_bytes
         The content of the metalayer.
     typesize
         Bytes of an item, as the frame's header says.
@@ -189,23 +251,23 @@ def form_of(raw: bytes, typesize: int) -> Form:
         The layer is damaged, or cannot be true of items of that size.
 
     """
-    if len(raw) > _SHORT:
-        return _form_of(raw, typesize)
-    form = _kept_form_of(raw, typesize)
+    if len(meta_bytes) > _SHORT:
+        return _geometry_of(meta_bytes, typesize)
+    geometry = _cached_geometry_of(meta_bytes, typesize)
     # The names of fields can be changed, and then must not change for others.
-    return form if form.dtype.names is None else Form(raw, form.layout, typesize)
+    return geometry if geometry.dtype.names is None else ArrayGeometry(meta_bytes, geometry.layout, typesize)
 
 
-def _form_of(raw: bytes, typesize: int) -> Form:
-    layout = ArrayLayout.from_bytes(raw)
+def _geometry_of(meta_bytes: bytes, typesize: int) -> ArrayGeometry:
+    layout = ArrayLayout.from_bytes(meta_bytes)
     layout.check(typesize=typesize, chunksize=0, nchunks=layout.nchunks)
-    return Form(raw, layout, typesize)
+    return ArrayGeometry(meta_bytes, layout, typesize)
 
 
-_kept_form_of = lru_cache(maxsize=64)(_form_of)
+_cached_geometry_of = lru_cache(maxsize=64)(_geometry_of)
 
 
-def _places(layout: ArrayLayout, steps: tuple[int, ...]) -> tuple[tuple[int, int, int, int, int, int], ...]:
+def _axis_plans(layout: ArrayLayout, steps: tuple[int, ...]) -> tuple[tuple[int, int, int, int, int, int], ...]:
     """Return for each dimension what turns a coordinate into chunk number and place in the chunk.
 
     Size, chunk length, step of the chunk number, block length, items of a step to the next block, and of a
@@ -229,8 +291,8 @@ def _has_buffer(dtype: np.dtype[Any]) -> bool:
     return True
 
 
-def view_form(base: Form, axes: tuple[int | None, ...]) -> Form:
-    """Return the form of a view that shows the axes of `base` named by `axes`, None for a new one.
+def view_geometry(base: ArrayGeometry, axes: tuple[int | None, ...]) -> ArrayGeometry:
+    """Return the geometry of a view that shows the axes of `base` named by `axes`, None for a new one.
 
     Raises
     ------
@@ -257,4 +319,4 @@ def view_form(base: Form, axes: tuple[int | None, ...]) -> Form:
         blocks=tuple(1 if axis is None else layout.blocks[axis] for axis in order),
         dtype_text=layout.dtype_text,
     )
-    return Form(base.raw, physical, base.itemsize, shown if hidden else None, layout.blocks)
+    return ArrayGeometry(base.meta_bytes, physical, base.itemsize, shown if hidden else None, layout.blocks)
