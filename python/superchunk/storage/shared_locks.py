@@ -1,4 +1,4 @@
-"""The mark on an index file of a sparse frame that snapshots go by it.
+"""The mark on an index file of a sparse frame that snapshots reference it.
 
 A shared lock on the open file, gone when the process is. Writers ask for it before they take the
 file's name away, and remove nothing that such a file names. Knows nothing about what is in it.
@@ -17,10 +17,10 @@ from superchunk.storage.locks import CANNOT_LOCK, LOCK_EX, LOCK_NB, LOCK_SH, LOC
 if TYPE_CHECKING:
     from superchunk.storage.file import FileBytes
 
-__all__ = ["is_pinned", "pin", "unpin"]
+__all__ = ["is_share_locked", "lock_shared", "unlock_shared"]
 
 
-def pin(file: FileBytes) -> None:
+def lock_shared(file: FileBytes) -> None:
     """Tell writers to leave what an index file names; it must be asked afterwards whether it is the present one.
 
     Where the file system cannot lock, nothing is told.
@@ -34,13 +34,13 @@ def pin(file: FileBytes) -> None:
     _lock(file, LOCK_SH)
 
 
-def unpin(file: FileBytes) -> None:
-    """Take back what `pin` said."""
+def unlock_shared(file: FileBytes) -> None:
+    """Take back what `lock_shared` said."""
     _lock(file, LOCK_UN)
 
 
-def is_pinned(file: FileBytes) -> bool:
-    """Return whether a snapshot goes by an index file; if not, none begins before `unpin` or closing.
+def is_share_locked(file: FileBytes) -> bool:
+    """Return whether a snapshot references an index file; if not, none begins before `unlock_shared` or closing.
 
     Raises
     ------

@@ -4,7 +4,7 @@
 
     .<name of the frame>.<12 hex digits>.new     a whole or partial frame that was to get the name
     .<name of the frame>.<12 hex digits>.old     a frame that had the name
-    .<name of the frame>.<12 hex digits>.kept    the same, a directory that snapshots go by, or went by
+    .<name of the frame>.<12 hex digits>.kept    the same, a directory that snapshots reference, or referenced
     .<name of the frame>.b2taking                the mark that the name was being taken
 
 A writer locks its new frame as long as it lives; so what is not locked, and not from a moment ago, can go. What
@@ -26,14 +26,14 @@ from superchunk.storage.folder import is_folder, joined, open_folder, remove_fra
 from superchunk.storage.locks import WriterLock
 from superchunk.storage.names import Mark, give_up, prefix_beside
 
-__all__ = ["remove_strays"]
+__all__ = ["remove_orphans"]
 
 _MIN_AGE: Final = 60.0
 """Seconds; a writer that has just made its file may not have locked it yet."""
-_STRAY: Final = r"[0-9a-f]{12}\.(?:new|old|kept)"
+_ORPHAN: Final = r"[0-9a-f]{12}\.(?:new|old|kept)"
 
 
-def remove_strays(path: str) -> None:
+def remove_orphans(path: str) -> None:
     """Remove what killed writers of the frame `path`, which is there, left; what cannot be removed stays."""
     try:
         mark = Mark.left(path)
@@ -62,16 +62,16 @@ def _remove_all(path: str) -> bool:
         return False
     gone = True
     for name in names:
-        if not re.fullmatch(_STRAY, name[len(prefix) :]):
+        if not re.fullmatch(_ORPHAN, name[len(prefix) :]):
             continue
         try:
-            gone = _remove_if_stray(joined(folder, name)) and gone
+            gone = _remove_if_orphaned(joined(folder, name)) and gone
         except (OSError, SuperchunkError):
             gone = gone and name.endswith(".new")
     return gone
 
 
-def _remove_if_stray(path: str) -> bool:
+def _remove_if_orphaned(path: str) -> bool:
     """Remove it if it can go; return whether it is gone, or never had the name."""
     if not path.endswith(".new"):
         return give_up(path)

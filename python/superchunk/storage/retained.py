@@ -1,6 +1,6 @@
-"""Index files that somebody still goes by although newer ones are there, and the chunk files they name.
+"""Index files that somebody still references although newer ones are there, and the chunk files they name.
 
-Two kinds: the newest one that is known to be on the disk (`SETTLED_NAME`), while the present
+Two kinds: the newest one that is known to be on the disk (`LAST_SYNCED_NAME`), while the present
 one may get lost with the power; and those that snapshots were opened on, here or in other
 processes, which show that by a shared lock on the index file. The files that they name stay.
 
@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 from superchunk.exceptions import StorageError, SuperchunkError
 from superchunk.storage.file import FileBytes, remove_file
 from superchunk.storage.loading import check_fingerprint, parse_frame
-from superchunk.storage.pins import is_pinned
+from superchunk.storage.shared_locks import is_share_locked
 
 if TYPE_CHECKING:
     from superchunk.storage.loading import Loaded
 
-__all__ = ["KeptIndex", "load_index", "stored_ids"]
-
-_SLAB = 65536
+__all__ = ["RetainedIndex", "load_index", "stored_ids"]
 
 
 def load_index(file: FileBytes) -> Loaded:
@@ -50,12 +48,12 @@ def stored_ids(loaded: Loaded) -> set[int]:
     if index.repeated_entry is not None and index.repeated_entry < 0:
         return set()
     idents: set[int] = set()
-    for start in range(0, len(index), _SLAB):
-        idents.update(entry for entry in index.slice(start, min(start + _SLAB, len(index))) if entry >= 0)
+    for _, entries in index.slabs():
+        idents.update(entry for entry in entries if entry >= 0)
     return idents
 
 
-class KeptIndex:
+class RetainedIndex:
     """An index file under another name than the present one's.
 
     Parameters
@@ -85,7 +83,7 @@ class KeptIndex:
 
     @property
     def loaded(self) -> Loaded | None:
-        """What it says; None if it is damaged, for nobody can go by it."""
+        """What it says; None if it is damaged, for nobody can read it."""
         if not self._read:
             self._loaded = self._load()
             self._read = True
@@ -116,10 +114,10 @@ class KeptIndex:
     def on_disk(self) -> bool:
         """Whether all that it names was on the disk when it was committed; unknown of others' counts as yes."""
         loaded = self.loaded
-        return loaded is not None and (loaded.sealed is False or loaded.record is None or loaded.record.settled > 0)
+        return loaded is not None and (loaded.sealed is False or loaded.record is None or loaded.record.last_synced > 0)
 
     def in_use(self) -> bool:
-        """Return whether a snapshot goes by it.
+        """Return whether a snapshot references it.
 
         Raises
         ------
@@ -128,7 +126,7 @@ class KeptIndex:
 
         """
         file = self._opened()
-        return file is not None and is_pinned(file)
+        return file is not None and is_share_locked(file)
 
     def remove(self) -> None:
         """Remove the file.
