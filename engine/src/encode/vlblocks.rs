@@ -67,7 +67,7 @@ pub fn encode_vlblocks(
         nstreams: 1,
         dict: None,
         encoders: Mutex::default(),
-        looked: None,
+        pilot: None,
         isa: Isa::detect(),
     };
     let mut dict = None;
