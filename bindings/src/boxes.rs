@@ -3,10 +3,10 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use superchunk_engine::boxes::{self as engine, BoxError, Pick, Strided};
 use superchunk_engine::interrupt::Interrupt;
-use superchunk_engine::read::{ReadError, ReadOptions};
-use superchunk_engine::source::Place;
+use superchunk_io::boxes::{self as engine, BoxError, Pick, Strided};
+use superchunk_io::read::{ReadError, ReadOptions};
+use superchunk_io::source::Place;
 
 use crate::buffers::{Buffer, Held, Span, at_most};
 use crate::encode::EncodeParams;

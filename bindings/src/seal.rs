@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use superchunk_engine::seal as engine;
-use superchunk_engine::source::{Place, Source};
-use superchunk_engine::{Result, files};
+use superchunk_io::Result;
+use superchunk_io::files;
+use superchunk_io::seal as engine;
+use superchunk_io::source::Place;
 
 use crate::buffers::{Buffer, Held, borrow_file};
 use crate::errors::{system_error, to_python};
@@ -20,7 +21,7 @@ const SHORT: u64 = 16 * 1024;
 /// Hash `held`, with the interpreter lock released unless that would take longer than the work.
 fn hash<T: Send>(py: Python<'_>, held: &[Held], work: impl Fn(&[Place<'_>]) -> Result<T> + Send + Sync) -> PyResult<T> {
     let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
-    let in_memory = places.iter().all(|place| matches!(place, Place::Source(Source::Bytes(_))));
+    let in_memory = places.iter().all(|place| matches!(place, Place::Bytes(_)));
     let short = in_memory && places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.available())) < SHORT;
     let outcome = if short { work(&places) } else { py.detach(|| work(&places)) };
     outcome.map_err(|error| to_python(py, &error))
@@ -63,9 +64,7 @@ pub(crate) fn proven_trailer<'py>(
     let (header, settled, sealed_from, pending) = &record;
     let record =
         engine::Record { header: header.as_bytes(), settled: *settled, sealed_from: *sealed_from, pending: *pending };
-    let trailer = if place
-        .is_none_or(|place| matches!(place, Place::Source(Source::Bytes(bytes)) if (bytes.len() as u64) < SHORT))
-    {
+    let trailer = if place.is_none_or(|place| matches!(place, Place::Bytes(bytes) if (bytes.len() as u64) < SHORT)) {
         engine::proven_trailer(plain, record, mask, place)
     } else {
         py.detach(|| engine::proven_trailer(plain, record, mask, place))

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from superchunk.params import Storage
-    from superchunk.storage.base import ChunkStore, FrameSettings
     from superchunk.storage.options import Deserialize, OpenKeywords
+    from superchunk.storage.protocol import ChunkStore, FrameSettings
 
 __all__ = [
     "check_deserialize",

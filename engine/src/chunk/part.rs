@@ -41,7 +41,11 @@ struct Placed<'a> {
 
 impl Chunk<'_> {
     /// Decode bytes `from..from + dst.len()` of block `nblock`, which has `len` bytes.
-    pub(crate) fn decode_part(
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decode_block`]. Damage elsewhere in the block may go unnoticed.
+    pub fn decode_part(
         &self,
         nblock: usize,
         from: usize,
@@ -213,7 +217,11 @@ impl Chunk<'_> {
     }
 
     /// Refuse to decode a block whole into scratch space that it has not earned.
-    pub(crate) fn check_whole(&self, nblock: usize) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Field`] when the block claims too much; whatever is wrong with its streams; a failing read.
+    pub fn check_whole(&self, nblock: usize) -> Result<()> {
         if !self.header.vlblocks() {
             self.check_earned(nblock)?;
             if self.pipeline()?.needs_reference() {

@@ -5,7 +5,7 @@
 use super::{Chunk, UNEARNED};
 use crate::codecs::{CodecFormat, NDLZ};
 use crate::error::{Error, Result};
-use crate::header::MAX_BUFFERSIZE;
+use crate::limits::MAX_BUFFERSIZE;
 
 /// One stream of a block.
 pub(super) enum Stream<'a> {

@@ -56,22 +56,22 @@ impl Encoder {
     }
 
     /// How many searches there are.
-    pub(super) fn rungs(&self) -> usize {
+    pub(super) fn candidates(&self) -> usize {
         self.ladder.len() + 1
     }
 
     /// Roughly the time that a search takes.
-    pub(super) fn cost(&self, rung: usize) -> u16 {
+    pub(super) fn cost(&self, candidate: usize) -> u16 {
         // In units of a level of libdeflate; zlib-rs takes about three times as long for what they find.
-        self.ladder.get(rung).map_or(3 * u16::from(self.own.clevel), |&level| level)
+        self.ladder.get(candidate).map_or(3 * u16::from(self.own.clevel), |&level| level)
     }
 
     /// Compresses with a search, or `None` if the result does not fit.
-    pub(super) fn encode(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        let Some(slot) = self.quick.get_mut(rung) else { return self.own.encode(src, dst) };
+    pub(super) fn encode(&mut self, candidate: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        let Some(slot) = self.quick.get_mut(candidate) else { return self.own.encode(src, dst) };
         let context = match slot {
             Some(context) => context,
-            none => none.insert(Compressor::new(CompressionLvl::new(self.ladder[rung].into()).ok()?)),
+            none => none.insert(Compressor::new(CompressionLvl::new(self.ladder[candidate].into()).ok()?)),
         };
         context.zlib_compress(src, dst).ok()
     }
@@ -332,7 +332,7 @@ mod tests {
         let (mut one, mut other) = (vec![0; 2 * src.len()], vec![0; 2 * src.len()]);
         let mut encoder = Encoder::new(5);
         let length = encoder.encode_around(&[], &src, &mut one).unwrap();
-        let own = encoder.rungs() - 1;
+        let own = encoder.candidates() - 1;
         assert_eq!(encoder.encode(own, &src, &mut other), Some(length));
         assert_eq!(one[..length], other[..length]);
         assert!(round_trip(&mut encoder, &[0..5000, 10_000..15_000, 20_000..25_000], &src) < length + 100);

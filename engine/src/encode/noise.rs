@@ -1,24 +1,24 @@
 //! Chunks of noise: found in little time, and stored as they are.
 //!
 //! Where nothing in a typical block is worth compressing, all blocks are copied, and looked at while they are near. To
-//! filter a block and glance at each of its streams takes several times as long as the copy, so that is done to one block
+//! filter a block and probe each of its streams takes several times as long as the copy, so that is done to one block
 //! of sixteen. The others are looked at in three ways that take little time:
 //!
-//! * *Parts*, a sixteenth of them, are filtered as if they were a block, and the streams of that glanced at. This shows
+//! * *Parts*, a sixteenth of them, are filtered as if they were a block, and the streams of that probed. This shows
 //!   what is the same all over.
 //! * *Bits that stand still* in items at some distance from each other show what is constant or changes slowly,
 //!   wherever it is.
 //! * *Repetitions* are met by words kept at every 64th byte, if once in 2 KiB those of 64 bytes on end are looked for:
 //!   wherever as much is repeated, one of these stands where the other copy had one that is kept.
 //!
-//! Noise has none of it. Blocks that have are filtered and glanced at like the few, so what is found decides nothing.
+//! Noise has none of it. Blocks that have are filtered and probed like the few, so what is found decides nothing.
 //!
 //! All goes by the data and the numbers of blocks, so chunks have the same bytes for every number of threads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::effort::Finding;
+use super::effort::StreamPlan;
 use super::{Job, SERIAL, Worker, with_worker};
 use crate::chunk::resize;
 use crate::error::Result;
@@ -71,8 +71,8 @@ impl Job<'_> {
     /// together to find that out.
     pub(super) fn store_noise(&self, out: &mut [u8]) -> Result<bool> {
         let suspected = with_worker(|worker| {
-            let findings = self.findings(worker)?;
-            Ok(!findings.is_empty() && findings.iter().all(Finding::is_plain))
+            let plans = self.plans(worker)?;
+            Ok(!plans.is_empty() && plans.iter().all(StreamPlan::is_plain))
         })?;
         if !suspected {
             return Ok(false);
@@ -112,9 +112,9 @@ impl Job<'_> {
     }
 
     /// What was found of the streams of a typical block.
-    fn findings(&self, worker: &mut Worker) -> Result<&[Finding]> {
+    fn plans(&self, worker: &mut Worker) -> Result<&[StreamPlan]> {
         let Worker { plain, filters, searches, .. } = worker;
-        Ok(self.look(plain, filters, searches)?.map_or(&[], |look| &look.found.findings))
+        Ok(self.look(plain, filters, searches)?.map_or(&[], |look| &look.found.plans))
     }
 
     /// Whether a block is filtered whole: one of several, the middle one of a few, and those unlike the others.
@@ -127,12 +127,12 @@ impl Job<'_> {
 
     /// Whether no stream of a block is worth compressing, as was found.
     fn is_noise(&self, block: &Block<'_>, nstreams: usize, worker: &mut Worker) -> Result<bool> {
-        let findings = self.findings(worker)?;
+        let plans = self.plans(worker)?;
         let Worker { filters, searches, .. } = worker;
         let filtered = self.params.pipeline.forward(self.isa, block.bytes, block.reference, filters, None)?;
         let searches = self.searches(searches)?;
-        let mut streams = filtered.chunks_exact(filtered.len() / nstreams).zip(findings);
-        streams.try_fold(true, |all, (stream, finding)| Ok(all && searches.is_plain(finding, stream)?))
+        let mut streams = filtered.chunks_exact(filtered.len() / nstreams).zip(plans);
+        streams.try_fold(true, |all, (stream, plan)| Ok(all && searches.is_plain(plan, stream)?))
     }
 
     /// Whether whole blocks are noise, as far as can be told in little time.
@@ -140,7 +140,7 @@ impl Job<'_> {
         let pipeline = &self.params.pipeline;
         let typesize = stored_typesize(self.params.options.typesize).into();
         let nbytes = blocks.len() * self.blocksize;
-        // What is not filtered is glanced at as soon.
+        // What is not filtered is probed as soon.
         if nbytes < SPAN / 2 || pipeline.forward_is_identity() || !pipeline.shows_in_parts(typesize) {
             return Ok(false);
         }
@@ -330,7 +330,7 @@ mod tests {
             nstreams: params.nstreams(blocksize),
             dict: None,
             encoders: Mutex::default(),
-            looked: Some(OnceLock::new()),
+            pilot: Some(OnceLock::new()),
             isa: Isa::detect(),
         })
     }
@@ -378,7 +378,7 @@ mod tests {
         for typesize in [1, 2, 3, 4, 8, 31] {
             assert_eq!(stored_by_all(typesize, |_, _| ()), 20);
         }
-        // What is not filtered is glanced at whole.
+        // What is not filtered is probed whole.
         for pipeline in &PIPELINES[1..] {
             let params = params(Codec::Zlib, 5, pipeline, 4);
             let src = noise(NBYTES, 1);

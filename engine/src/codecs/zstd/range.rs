@@ -563,7 +563,7 @@ mod tests {
     fn encoded(src: &[u8], clevel: u8) -> Vec<u8> {
         let mut coded = vec![0; src.len() + 1000];
         let mut encoder = Encoder::new(clevel, None).unwrap();
-        let length = encoder.encode(encoder.rungs() - 1, src, &mut coded).unwrap();
+        let length = encoder.encode(encoder.candidates() - 1, src, &mut coded).unwrap();
         coded.truncate(length);
         coded
     }
