@@ -175,7 +175,7 @@ class CommittedFrame(MutableChunkTable):
             vlmeta=loaded.trailer.vlmeta,
         )
         self._adopt(loaded)
-        registry.known_at_forks(self)
+        registry.forked.add(self)
 
     @property
     def users(self) -> int:
@@ -365,26 +365,25 @@ class CommittedFrame(MutableChunkTable):
         self._meta: dict[str, bytes] | None = None
         self._index_len, self._index_of = loaded.index_len, len(loaded.index)
         self._trailer_len = loaded.trailer_len
-        self._live = None if len(loaded.index) else (0, 0)
+        self._live = None if header.nbytes else (0, 0)
         self._sizes = self._starts = None
         self._unproven = loaded if loaded.sealed is None else None
         # Seals may be stale if somebody else has changed the frame since they were made.
-        self._stale_seals = loaded.sealed is False and len(loaded.index) > 0
+        self._stale_seals = loaded.sealed is False and header.nbytes > 0
         self._specials.clear()
         self.version += 1
-        self._remember()
+        self._remember(self._index_of)
         self._watch_anew(loaded.probe, loaded.proof)  # last: until then, whoever looks loads it again
 
-    def _remember(self) -> None:
-        """Take the present state for the committed one; nothing before it can come back."""
+    def _remember(self, nchunks: int) -> None:
+        """Take the present state, with an index without a journal, for the committed one."""
         self._committed_mark = None
         self.epoch += 1
         self._committed_header = self._raw_header
-        self._committed_nchunks = len(self.index)
+        self._committed_nchunks = nchunks
         self._index_changed = self._dirty = False
         self._written = 0
         self._meta = None
-        self.index.forget()
         self.authors = frozenset()
 
     @property
@@ -392,9 +391,8 @@ class CommittedFrame(MutableChunkTable):
         """The fixed metalayers, raw."""
         meta = self._meta
         if meta is None:
-            raw = self._raw_header
-            meta = {name: raw[at : at + n] for name, (at, n) in self._layers.items()}
-            self._meta = meta
+            raw, layers = self._raw_header, self._layers
+            meta = self._meta = {name: raw[at : at + n] for name, (at, n) in layers.items()} if layers else {}
         return meta
 
     @property

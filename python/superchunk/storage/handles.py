@@ -65,7 +65,7 @@ class _HandleChange(Change):
         state.heal()
         if not state.writing:  # after a fork, or with another file in place of ours
             state.enable_writing(takes_lock_turns=handle._sidecar is not None)  # noqa: SLF001
-        state.sync_level, state.sealing = handle._options.sync, handle._options.seal  # noqa: SLF001
+        state.sync_level, state.sealing = handle._writes_with  # noqa: SLF001
         state.follow()
         self._seen = state.version
         begun: CommittedFrame | None = super().begin()
@@ -104,7 +104,9 @@ class StateHandle(TableView):
         self.writable = writable
         self.pinned = pinned
         self.change_tick = 0
-        self._options = options
+        self._writes_with = (options.sync, options.seal)
+        self.sparse = use.state.sparse
+        """Whether the frame is a directory, and not one file."""
         self._sidecar = sidecar
         self._seen = use.state.version
         self.shifting = not pinned or sidecar is not None
@@ -201,6 +203,7 @@ class StateHandle(TableView):
         use.writable = self.writable
         before, self._use = self._use, use
         self._state = new
+        self.sparse = new.sparse
         self._seen = -1
         if before is not None:
             before.leave()

@@ -196,7 +196,7 @@ class MemoryStore(TableView):
         table.following = 2**61 + int.from_bytes(os.urandom(7), "little")
         self._table: _MemoryTable | None = table
         self._owner = owner
-        registry.known_at_forks(self)
+        registry.forked.add(self)
 
     @property
     def lock(self) -> threading.RLock:

@@ -349,7 +349,8 @@ class SparseState(ChunkFiles):
         self._garbage.update(self._dropped)
         self.epoch += 1
         self._pending, self._placed, self._dropped = [], [], []
-        self._remember()
+        self._remember(len(self.index))
+        self.index.forget()
         self._switch = None
 
     def _too_large(self) -> bool:
