@@ -13,11 +13,11 @@ import pytest
 import superchunk
 
 SELDOM = {
-    "_card": "notebooks",
-    "_chunkmap": "pictures",
-    "_verify": "verify()",
-    "_repair": "repair()",
-    "_walk": "repair()",
+    "_display.card": "notebooks",
+    "_display.chunk_map": "pictures",
+    "_integrity.verify": "verify()",
+    "_integrity.repair": "repair()",
+    "_integrity.scan": "repair()",
     "packed.frames": "save_array()",
     "packed.pickles": "unpack_array()",
     "storage.legacy": "frames of old writers",
@@ -95,7 +95,13 @@ def test_an_array_needs_nothing_seldom(files: tuple[str, str]) -> None:
 def test_names_that_load_later_are_there() -> None:
     assert set(superchunk.__all__) <= set(dir(superchunk))
     loaded = modules_besides_numpy("from superchunk import *\nassert callable(verify) and callable(pack_array2)")
-    assert "superchunk._verify" in loaded
+    assert "superchunk._integrity.verify" in loaded
+
+
+def test_dir_shows_public_names_only() -> None:
+    assert set(dir(superchunk)) == {*superchunk.__all__, *superchunk._MODULES}
+    assert [name for name in dir(superchunk) if name.startswith("_")] == ["__version__"]
+    assert all(hasattr(superchunk, name) for name in dir(superchunk))
 
 
 def test_the_table_of_names_is_what_type_checkers_see() -> None:

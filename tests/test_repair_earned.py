@@ -11,7 +11,7 @@ from hostile_index import CHUNKSIZE, ZEROS, chunk, frame, index_of
 
 import superchunk
 from superchunk import _engine
-from superchunk._budget import Budget
+from superchunk._integrity.budget import Budget
 from superchunk.exceptions import FormatError, SuperchunkError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from superchunk.exceptions import FormatError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from superchunk._report import PartReport, VerifyReport
+    from superchunk._integrity.report import PartReport, VerifyReport
 
 ITEMS = np.random.default_rng(5).integers(1, 5, (20, 30)).astype("<f4")
 NDCELL, ZFP_RATE = 32, 35

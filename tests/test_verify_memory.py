@@ -10,7 +10,7 @@ import pytest
 from peak_memory import PEAK
 
 import superchunk
-from superchunk._pieces import Piece, Pieces
+from superchunk._integrity.recovered import RecoveredChunk, RecoveredChunks
 from superchunk.storage.base import FrameSettings
 from superchunk.storage.frames import FrameStore
 
@@ -73,21 +73,21 @@ def test_repair_of_very_many_chunks(tmp_path: Path) -> None:
 
 
 PIECES = [
-    Piece((5, 100, 50), 0, 16, "whole", 90, "", ""),
-    Piece((5, 180, 40), 0, 16, "whole", 170, "", ""),
-    Piece((6, 180, 40), 0, 16, "whole", 170, "", ""),
-    Piece((5, 180, 40), 0, 16, "whole", 171, "", ""),
-    Piece(("/d/0000000A.chunk", 0, 99), 0, 16, "whole", 10, "", "0000000A.chunk"),
-    Piece(("/e/0000000A.chunk", 0, 99), 0, 16, "whole", 10, "", "0000000A.chunk"),
-    Piece(("/d/0000000B.chunk", 0, 98), 0, 16, "doubtful", 11, "who knows", "0000000B.chunk"),
-    Piece(None, 1, 16, "whole", -1, "", ""),
-    Piece(None, 0, 16, "lost", 3, "gone", ""),
-    Piece(b"chunk", 0, 16, "whole", 3, "", ""),
+    RecoveredChunk((5, 100, 50), 0, 16, "whole", 90, "", ""),
+    RecoveredChunk((5, 180, 40), 0, 16, "whole", 170, "", ""),
+    RecoveredChunk((6, 180, 40), 0, 16, "whole", 170, "", ""),
+    RecoveredChunk((5, 180, 40), 0, 16, "whole", 171, "", ""),
+    RecoveredChunk(("/d/0000000A.chunk", 0, 99), 0, 16, "whole", 10, "", "0000000A.chunk"),
+    RecoveredChunk(("/e/0000000A.chunk", 0, 99), 0, 16, "whole", 10, "", "0000000A.chunk"),
+    RecoveredChunk(("/d/0000000B.chunk", 0, 98), 0, 16, "doubtful", 11, "who knows", "0000000B.chunk"),
+    RecoveredChunk(None, 1, 16, "whole", -1, "", ""),
+    RecoveredChunk(None, 0, 16, "lost", 3, "gone", ""),
+    RecoveredChunk(b"chunk", 0, 16, "whole", 3, "", ""),
 ]
 
 
 def test_pieces_are_what_was_put_in() -> None:
-    pieces = Pieces(PIECES)
+    pieces = RecoveredChunks(PIECES)
     assert list(pieces) == PIECES
     pieces[1] = PIECES[6]
     assert pieces[1] == PIECES[6]

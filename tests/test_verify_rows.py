@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import superchunk
-from superchunk import _chunkcheck, _engine
-from superchunk._chunkplaces import FilePlaces
+from superchunk import _engine
+from superchunk._integrity import check_chunk
+from superchunk._integrity.locations import FilePlaces
 from superchunk.frame.index import Index, special_entry
 from superchunk.storage.loading import parse_frame
 
@@ -27,8 +28,8 @@ COUNT = 150
 @pytest.fixture(autouse=True)
 def short_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few chunks be as many as many."""
-    monkeypatch.setattr(_chunkcheck, "_SLAB", 64)
-    monkeypatch.setattr(_chunkcheck, "_ROW_PART", 5)
+    monkeypatch.setattr(check_chunk, "_SLAB", 64)
+    monkeypatch.setattr(check_chunk, "_ROW_PART", 5)
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ def test_a_chunk_that_claims_much_does_not_end_the_search(path: Path, monkeypatc
             s.append_data(np.arange(CHUNK // 4, dtype=np.int32) * (n + 1))
     raw = bytearray(path.read_bytes())
     loaded = load(bytes(raw))
-    monkeypatch.setattr(_chunkcheck, "_SLAB_BYTES", len(raw) // 4)
+    monkeypatch.setattr(check_chunk, "_SLAB_BYTES", len(raw) // 4)
     raw[loaded.header.header_len + loaded.index[1] + 14] = 0x40
     path.write_bytes(raw)
     report = both(path)

@@ -15,7 +15,7 @@ from cli_runner import run
 from flips import flipped, live_ranges, named
 
 import superchunk
-from superchunk._anatomy import examine
+from superchunk._integrity.inspect import examine
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage.file import FileBytes
 from superchunk.storage.followed_folder import whole_chunks
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from superchunk._anatomy import Anatomy, Bytes
+    from superchunk._integrity.inspect import Bytes, FrameInspection
     from superchunk.storage.loading import Loaded
 
 ITEMS = 40
@@ -310,7 +310,7 @@ def test_files_that_a_writer_removes_meanwhile_are_no_error(frame: Path, monkeyp
             yield map(Vanishing, entries)
 
     shutil.copy(chunk_files(frame)[0], stray)
-    monkeypatch.setattr("superchunk._chunkplaces.os", SimpleNamespace(scandir=scandir, lstat=os.lstat))
+    monkeypatch.setattr("superchunk._integrity.locations.os", SimpleNamespace(scandir=scandir, lstat=os.lstat))
     assert superchunk.verify(frame).status == "sound"
     assert not stray.exists()
     monkeypatch.undo()
@@ -322,7 +322,7 @@ def test_files_that_a_writer_removes_meanwhile_are_no_error(frame: Path, monkeyp
         settled.unlink(missing_ok=True)
         return opened(path, **options)
 
-    monkeypatch.setattr("superchunk._index_file.FileBytes.open", gone)
+    monkeypatch.setattr("superchunk._integrity.index_file.FileBytes.open", gone)
     report = superchunk.verify(frame)
     assert report.status == "sound"
     assert all(part.name != "settled index" for part in report.parts)
@@ -343,7 +343,7 @@ def test_a_settled_index_that_is_replaced_meanwhile_is_not_in_doubt(
             raise superchunk.FormatError("chunk 0", at=0, expected="one", found="none")
         whole_chunks(folder, loaded, besides=besides)
 
-    monkeypatch.setattr("superchunk._index_file.whole_chunks", checked)
+    monkeypatch.setattr("superchunk._integrity.index_file.whole_chunks", checked)
     parts = {part.name: part.status for part in superchunk.verify(frame).parts}
     assert (parts["settled index"], len(asked)) == ("sound", 2)
 
@@ -358,7 +358,7 @@ def test_a_frame_that_c_blosc2_changes_meanwhile_is_looked_at_again(
         theirs.append_data(random.Random(seed).randbytes(4000))
     looks = []
 
-    def looked(place: Bytes) -> Anatomy:
+    def looked(place: Bytes) -> FrameInspection:
         found = examine(place)
         looks.append(found)
         if len(looks) == 1:
@@ -369,7 +369,7 @@ def test_a_frame_that_c_blosc2_changes_meanwhile_is_looked_at_again(
                 theirs.delete_chunk(0)
         return found
 
-    monkeypatch.setattr("superchunk._verify.examine", looked)
+    monkeypatch.setattr("superchunk._integrity.verify.examine", looked)
     report = superchunk.verify(path, decode=True)
     assert (report.status, report.nchunks, len(looks)) == ("not sealed", 3 if contiguous else 2, 2)
     index = path if contiguous else path / "chunks.b2frame"

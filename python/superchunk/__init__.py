@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from superchunk._as_blosc2 import InstalledAlias, install_as_blosc2
     from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
-    from superchunk._chunkmap import MapCell, chunk_map
     from superchunk._cpu import print_versions
+    from superchunk._display.chunk_map import MapCell, chunk_map
     from superchunk._dtype_names import (
         DEFAULT_COMPLEX,
         DEFAULT_FLOAT,
@@ -49,14 +49,15 @@ if TYPE_CHECKING:
         uint64,
     )
     from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
+    from superchunk._integrity.repair import RepairedChunk, RepairReport, repair
+    from superchunk._integrity.report import ChunkReport, PartReport, VerifyReport
+    from superchunk._integrity.verify import verify
     from superchunk._opening import remove_urlpath
-    from superchunk._repair import RepairedChunk, RepairReport, repair
-    from superchunk._report import ChunkReport, PartReport, VerifyReport
     from superchunk._stage import StagedChunk, stage_chunk
     from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
-    from superchunk._verify import verify
     from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
-    from superchunk.arrays.calls import ChunkInfoNDArray
+    from superchunk.arrays.chunks_intersecting import get_slice_nchunks
+    from superchunk.arrays.chunkwise import ChunkInfoNDArray
     from superchunk.arrays.converting import array, asarray, astype, copy
     from superchunk.arrays.creation import (
         empty,
@@ -74,10 +75,12 @@ if TYPE_CHECKING:
     )
     from superchunk.arrays.fields import NDField
     from superchunk.arrays.functions import (
+        expand_dims,
         matrix_transpose,
         permute_dims,
         reshape,
         save,
+        squeeze,
         take,
         take_along_axis,
         transpose,
@@ -93,8 +96,6 @@ if TYPE_CHECKING:
     )
     from superchunk.arrays.pieces import from_pieces
     from superchunk.arrays.ranges import arange, eye, linspace
-    from superchunk.arrays.touched import get_slice_nchunks
-    from superchunk.arrays.views import expand_dims, squeeze
     from superchunk.core import (
         clib_info,
         compress,
@@ -185,7 +186,7 @@ IS_WASM: Final = sys.platform == "emscripten"
 _PLACES: Final = {
     "_as_blosc2": "InstalledAlias install_as_blosc2",
     "_blockfuncs": "postfilter_funcs prefilter_funcs",
-    "_chunkmap": "MapCell chunk_map",
+    "_display.chunk_map": "MapCell chunk_map",
     "_cpu": "print_versions",
     "_dtype_names": """
         DEFAULT_COMPLEX DEFAULT_FLOAT DEFAULT_INDEX DEFAULT_INT bool_ bytes_ complex64 complex128 float16 float32
@@ -193,19 +194,22 @@ _PLACES: Final = {
     """,
     "_frames": "from_cframe load ndarray_from_cframe open schunk_from_cframe",
     "_opening": "remove_urlpath",
-    "_repair": "RepairReport RepairedChunk repair",
-    "_report": "ChunkReport PartReport VerifyReport",
+    "_integrity.repair": "RepairReport RepairedChunk repair",
+    "_integrity.report": "ChunkReport PartReport VerifyReport",
     "_stage": "StagedChunk stage_chunk",
     "_user": "register_codec register_filter ucodecs_registry ufilters_registry",
-    "_verify": "verify",
+    "_integrity.verify": "verify",
     "_version": "VERSION_DATE VERSION_STRING __version__ blosclib_version",
-    "arrays.calls": "ChunkInfoNDArray",
+    "arrays.chunks_intersecting": "get_slice_nchunks",
+    "arrays.chunkwise": "ChunkInfoNDArray",
     "arrays.converting": "array asarray astype copy",
     "arrays.creation": """
         empty empty_like frombuffer fromiter full full_like nans ones ones_like uninit zeros zeros_like
     """,
     "arrays.fields": "NDField",
-    "arrays.functions": "matrix_transpose permute_dims reshape save take take_along_axis transpose",
+    "arrays.functions": """
+        expand_dims matrix_transpose permute_dims reshape save squeeze take take_along_axis transpose
+    """,
     "arrays.joining": "concat concatenate stack",
     "arrays.ndarray": "NDArray OIndex",
     "arrays.partition_report": """
@@ -213,8 +217,6 @@ _PLACES: Final = {
     """,
     "arrays.pieces": "from_pieces",
     "arrays.ranges": "arange eye linspace",
-    "arrays.touched": "get_slice_nchunks",
-    "arrays.views": "expand_dims squeeze",
     "core": """
         clib_info compress compress2 compress_blosc1 compressor_list decompress decompress2
         detect_number_of_cores free_resources get_blocksize get_cbuffer_sizes get_clib get_compressor
@@ -460,5 +462,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def __dir__() -> list[str]:
-    """Return the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """Return the public names and modules, loaded or not."""
+    return sorted({*__all__, *_MODULES})

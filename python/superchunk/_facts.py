@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from superchunk._display.info import ratio, size
 from superchunk._encoding import settings_of
-from superchunk._info import ratio, size
 from superchunk._life import LifeCalls
 from superchunk._opening import is_array
 from superchunk._user import check_available
@@ -192,7 +192,7 @@ class FactCalls(LifeCalls):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: sizes, codec, and how well the chunks are compressed."""
-        from superchunk._card import schunk_card  # noqa: PLC0415  (only notebooks draw it)
+        from superchunk._display.card import schunk_card  # noqa: PLC0415  (only notebooks draw it)
 
         return schunk_card(self)  # type: ignore[arg-type]  # SChunk is the only subclass made
 

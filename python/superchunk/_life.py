@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from superchunk._report import VerifyReport
+    from superchunk._integrity.report import VerifyReport
 
 __all__ = ["LifeCalls"]
 
@@ -183,7 +183,7 @@ class LifeCalls(StagedCalls, Managed):
             The file cannot be read, or not be written.
 
         """
-        from superchunk._verify import verify, verify_held  # noqa: PLC0415  (seldom asked for, and much to load)
+        from superchunk._integrity.verify import verify, verify_held  # noqa: PLC0415  (seldom asked for, and much to load)
 
         store = self._handle.fresh()
         if not isinstance(store, FrameStore) or store.path is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Self
 
-from superchunk._info import InfoReport
+from superchunk._display.info import InfoReport
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from superchunk.params import Storage
-    from superchunk.storage.base import ChunkStore, FrameSettings
     from superchunk.storage.options import Deserialize, OpenKeywords
+    from superchunk.storage.protocol import ChunkStore, FrameSettings
 
 __all__ = [
     "check_deserialize",
@@ -210,6 +210,8 @@ def open_handle(
 
 def _checked_offset(offset: object) -> int:
     """Return where a frame starts in its file."""
+    if type(offset) is int and offset >= 0:
+        return offset
     if not isinstance(offset, SupportsIndex):
         msg = f"offset: expected a number of bytes, got {offset!r}"
         raise TypeError(msg)

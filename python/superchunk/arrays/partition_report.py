@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superchunk._info import in_unit
+from superchunk._display.info import in_unit
 from superchunk.arrays.partition import BLOCK_NBYTES, CHUNK_NBYTES, choose_partition, lengths, padding
 from superchunk.exceptions import ArgumentError
 from superchunk.params import CParams

@@ -25,7 +25,6 @@ from superchunk.cli.codecs import list_codecs
 from superchunk.cli.compress import compress
 from superchunk.cli.convert import convert
 from superchunk.cli.decompress import decompress
-from superchunk.cli.demo import demo
 from superchunk.cli.errors import EXPECTED, describe, making
 from superchunk.cli.info import info
 from superchunk.cli.repair import compact as compact_frame
@@ -67,7 +66,7 @@ class _Commands(click.Group):
 @click.version_option(superchunk.__version__, prog_name="superchunk")
 @click.pass_context
 def commands(ctx: click.Context) -> None:
-    """Blosc2 frames on the command line: look inside, compress, read back, measure."""
+    """Inspect, create, read, convert, verify and repair Blosc2 frames."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -79,7 +78,6 @@ for _command in (
     cat,
     list_codecs,
     bench,
-    demo,
     verify,
     repair,
     convert,

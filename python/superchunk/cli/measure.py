@@ -1,4 +1,4 @@
-"""What ``bench`` and ``demo`` measure: one array under one choice of codec and filters.
+"""What ``bench`` and the demo in ``examples/demo`` measure: one array under one choice of codec and filters.
 
 Times are wall-clock times of whole operations as a user calls them: the compression of all
 the data into a frame in memory (a disk would measure itself), the reading of all of it into a

@@ -173,7 +173,7 @@ def codec_option(default: str) -> Callable[[FC], FC]:
         type=click.Choice(list(CODECS), case_sensitive=False),
         default=default,
         show_default=True,
-        help="What compresses, after the filters.",
+        help="Codec that runs after the filters.",
     )
 
 
@@ -184,7 +184,7 @@ def level_option(default: int) -> Callable[[FC], FC]:
         type=click.IntRange(0, 9),
         default=default,
         show_default=True,
-        help="0 stores, 1 is fast, 9 is small.",
+        help="0 stores, 1 is fastest, 9 is smallest.",
     )
 
 

@@ -26,7 +26,7 @@ from weakref import ref
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
-from superchunk.frame.index import ENTRY_LEN
+from superchunk.frame.index import CHUNK_MIN, ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk.frame.metalayers import read_metalayers, write_metalayers
 from superchunk.frame.trailer import Trailer
@@ -44,17 +44,16 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Box, Source
     from superchunk.params import SyncLevel
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Change
     from superchunk.storage.file import FileBytes, RetiredFiles
     from superchunk.storage.loading import Loaded, Proof
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Key, Use
     from superchunk.storage.target import ReplaceRule
 
 __all__ = ["CommittedFrame", "empty_frame"]
 
 _COMMIT_SHARE = 12
-_CHUNK_HEADER_LEN = 32
 
 
 def empty_frame(
@@ -154,11 +153,11 @@ class CommittedFrame(MutableChunkTable):
         """Those who use it."""
         self.authors: frozenset[object] = frozenset()
         """Who has made the changes that wait for their commit."""
-        self.moving = False
+        self.replacing = False
         """Whether another file is taking the present one's place."""
         self._read_by: ref[_Held] | None = None
         self._committed_mark: Mark | None = None
-        """The committed state."""
+        """The committed state, noted down when the first change after it begins."""
         self._committed_past: PastTable | None = None
         self._switch: object = None
         """The commit whose switch is being made, until its outcome is known."""
@@ -270,10 +269,10 @@ class CommittedFrame(MutableChunkTable):
         return self._watch.read(request, itemsize, out, box)
 
     @abstractmethod
-    def enable_writing(self, *, taking_turns: bool = False) -> None:
+    def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
 
-        Those that are `taking_turns` let each other in, but nobody else.
+        Those that are `takes_lock_turns` let each other in, but nobody else.
         """
 
     @abstractmethod
@@ -314,10 +313,10 @@ class CommittedFrame(MutableChunkTable):
     def dead_bytes(self) -> int:
         """Bytes of the committed frame and of what waits that nothing refers to."""
 
-    def shaken(self, version: int) -> bool:
+    def changed_since(self, version: int) -> bool:
         """Return whether chunks read since `version` may be of more than one state."""
         # In this order: what began in the middle of a move ends in it, or with another version.
-        return self.moving or self.version != version
+        return self.replacing or self.version != version
 
     @property
     def _still(self) -> bool:
@@ -331,7 +330,7 @@ class CommittedFrame(MutableChunkTable):
         with self.lock:
             held = _Held()
             if not self._still:
-                self.moving = False  # an interrupt may have left it
+                self.replacing = False  # an interrupt may have left it
                 self._read_by = ref(held)
             yield
             del held
@@ -339,13 +338,13 @@ class CommittedFrame(MutableChunkTable):
     @contextmanager
     def _moved(self) -> Iterator[None]:
         """Let threads that read without the lock know that file and index do not go together in the block."""
-        self.moving = True
+        self.replacing = True
         self.version += 1
         try:
             yield
         finally:
             self.version += 1
-            self.moving = False
+            self.replacing = False
 
     # The committed state.
 
@@ -387,7 +386,6 @@ class CommittedFrame(MutableChunkTable):
         self._meta = None
         self.index.forget()
         self.authors = frozenset()
-        self._committed_mark = self.mark()
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -492,11 +490,19 @@ class CommittedFrame(MutableChunkTable):
         if not self._dirty and self.changes[0] is change:
             self.authors = frozenset()
 
-    def committed(self) -> PastTable | None:
+    def noted(self, mark: Mark) -> None:
+        """Keep the mark of the committed state, from which a change begins."""
+        if self._committed_mark is None and not self._dirty:
+            self._committed_mark = mark
+
+    def committed(self) -> CommittedFrame | PastTable | None:
         """Return the committed state, for who must not see what waits; None if it changes in this moment."""
         mark, past = self._committed_mark, self._committed_past
-        if mark is None or (past is not None and past.mark is mark):
-            return None if mark is None else past
+        if mark is None:
+            changes = self.changes[:]
+            return self if changes and changes[0].mark.epoch != self.epoch and not self._dirty else None
+        if past is not None and past.mark is mark:
+            return past
         index = self.index.as_of(mark.journal)
         if index is None or self._committed_mark is not mark:
             return None
@@ -622,7 +628,7 @@ class CommittedFrame(MutableChunkTable):
         nchunks = len(self.index)
         if self._index_of:
             return self._index_len * nchunks // self._index_of
-        return _CHUNK_HEADER_LEN + ENTRY_LEN * nchunks
+        return CHUNK_MIN + ENTRY_LEN * nchunks
 
     def _index_chunk(self, known: bytes | None) -> bytes:
         """Return the index chunk, and remember how long it is."""
@@ -645,14 +651,14 @@ class CommittedFrame(MutableChunkTable):
         return len(self._plain_trailer()) + self._record_len()
 
     def _next_trailer(
-        self, header: bytes, index_chunk: Source | None, *, settled: int, sealed_from: int, pending: bool = False
+        self, header: bytes, index_chunk: Source | None, *, last_synced: int, sealed_from: int, pending: bool = False
     ) -> bytes:
         """Return the trailer of a frame with such a header and index chunk."""
         plain = self._plain_trailer()
         if not self.sealing:
             return plain
         mask = header_mask(len(self._raw_header), self._layers)
-        return _engine.proven_trailer(plain, (header, settled, sealed_from, pending), mask, index_chunk)
+        return _engine.proven_trailer(plain, (header, last_synced, sealed_from, pending), mask, index_chunk)
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0
@@ -684,4 +690,4 @@ class CommittedFrame(MutableChunkTable):
         self.changes.clear()
         self.authors = frozenset()
         self._read_by = self._switch = None
-        self.moving = False
+        self.replacing = False

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 from superchunk.exceptions import ArgumentError, ReadOnlyError, StorageError
 from superchunk.frame.metalayers import MAX_METALAYERS
-from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
 from superchunk.storage.folder import is_folder
 from superchunk.storage.handles import StateHandle
 from superchunk.storage.names import find_name
 from superchunk.storage.options import OpenOptions
+from superchunk.storage.protocol import Snapshot
 from superchunk.storage.sidecar import LockSidecar
 from superchunk.storage.target import ReplaceRule, absolute_path, check_target
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Unpack
 
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
     from superchunk.storage.options import OpenKeywords
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Use
     from superchunk.storage.sparse import SparseState
     from superchunk.storage.staging import StagedChunk
@@ -120,7 +120,7 @@ class FrameStore(StateHandle):
         try:
             if locking:  # nobody knows of the frame yet, so that nobody can come in between
                 use.state.disable_writing()
-                use.state.enable_writing(taking_turns=True)
+                use.state.enable_writing(takes_lock_turns=True)
             if publish:
                 store.publish()
         except BaseException:
@@ -196,7 +196,7 @@ class FrameStore(StateHandle):
                 store.writable = use.writable = True
                 with state.lock:
                     state.heal()
-                    state.enable_writing(taking_turns=locking)
+                    state.enable_writing(takes_lock_turns=locking)
                     state.sync_level, state.sealing = chosen.sync, chosen.seal
             # One that was loaded just now has nothing to catch up with, and who reads does not wait for a transaction.
             if state.users > 1 and not pinned and (writable or not state.in_transaction):

@@ -248,6 +248,8 @@ def absolute_path(path: str) -> str:
         The working directory is gone.
 
     """
+    if path.startswith("/") and "/." not in path and "//" not in path and not path.endswith("/"):
+        return path
     if not os.path.isabs(path):  # noqa: PTH117 - a str all the way
         try:
             path = joined(os.getcwd(), path)  # noqa: PTH109 - as above
