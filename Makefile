@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
-RUST := Cargo.toml Cargo.lock $(shell find engine bindings -name '*.rs' -o -name Cargo.toml -o -name build.rs)
+RUST := Cargo.toml Cargo.lock $(shell find engine io bindings -name '*.rs' -o -name Cargo.toml -o -name build.rs)
 # Processes that run the Python tests.
 WORKERS ?= 2
 # States that the crash laboratory tries when it is run by hand.
@@ -29,13 +29,13 @@ SEED ?= 1
 INTERRUPTS ?= 0
 SECONDS_OF_SIGNALS ?= 300
 
-.PHONY: help demo test test-peer test-rust test-python check bench bench-quick bench-matrix bench-more figures lab lab-paths lab-repair lab-arrays lab-schedules lab-interrupts fuzz docs build format clean
+.PHONY: help demo test test-peer test-rust test-python check bench bench-quick bench-matrix bench-more figures lab lab-paths lab-repair lab-arrays lab-schedules lab-interrupts fuzz docs build wheel format clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-14s %s\n' "$$verb" "$$does"; done
 
 demo: $(BUILT) ## real data into frames: measured, verified, drawn into demo-output/
-	$(BIN)/superchunk demo
+	$(BIN)/python examples/demo/demo.py
 
 test: test-rust test-python ## every test, of the engine and of the package
 
@@ -68,7 +68,7 @@ figures: $(BUILT) ## tables and picture of docs and README anew from benchmarks/
 	$(BIN)/python benchmarks/report.py
 
 lab: $(BUILT) ## the crash laboratory, STATES=1000000 states
-	$(BIN)/python -m superchunk.testing.crashlab --states $(STATES)
+	PYTHONPATH=tests $(BIN)/python -m crashlab --states $(STATES)
 
 lab-paths: $(BUILT) ## every call that takes a path, every kind of thing there, every mode, and intruders at the rename
 	$(BIN)/python tests/labs/paths.py
@@ -98,6 +98,9 @@ docs: $(BUILT) ## run the examples in the documentation and in docstrings
 	$(BIN)/python -m pytest -q python tests/test_readme.py tests/test_migrating.py
 
 build: $(BUILT) ## build the engine in release mode into .venv
+
+wheel: $(INSTALLED) ## a wheel for CPython 3.11 and later, into target/wheels
+	$(BIN)/maturin build --release --locked
 
 format: $(INSTALLED) ## format Rust and Python
 	cargo fmt --all

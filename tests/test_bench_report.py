@@ -49,10 +49,10 @@ def test_what_was_asked_of_a_row_is_a_figure_or_a_ratio() -> None:
 
 
 def test_marks_are_filled_and_all_else_stays() -> None:
-    records: Any = {"work": {"rows": [Row("a", "s", {"superchunk": 1.0, "blosc2": 2.0})._asdict()]}}
+    records: Any = {"work": {"rows": [Row("import, over NumPy", "s", {"superchunk": 1.0, "blosc2": 2.0})._asdict()]}}
     text = "before\n<!-- figures: work short -->\nold\n<!-- end of figures -->\nafter\n"
     got = report.filled(text, records)
-    assert "| a, s | 1 | 2 | 2.00 |" in got
+    assert "| import, over NumPy, s | 1 | 2 | 2.00 |" in got
     assert "old" not in got
     assert got.startswith("before\n<!-- figures: work short -->\n")
     assert got.endswith("<!-- end of figures -->\nafter\n")

@@ -20,7 +20,7 @@ from superchunk.cli import main
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = ["bench", "cat", "compress", "decompress", "demo", "info", "list-codecs"]
+COMMANDS = ["bench", "cat", "compress", "decompress", "info", "list-codecs"]
 
 
 def test_no_arguments_print_the_help_with_every_command() -> None:

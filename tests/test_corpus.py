@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import corpus
 import pytest
+import reference
 
 import superchunk
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError, UnsupportedError
 from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.storage.frames import FrameStore
-from superchunk.testing import reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,15 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from drawn import examples
-from hypothesis import Phase, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-
-from superchunk.exceptions import FormatError
-from superchunk.storage.file import FileBytes, make_folder, remove_file, remove_folder, replace_file, sync_folder
-from superchunk.storage.frames import FrameStore
-from superchunk.testing.crashlab import (
+from crashlab import (
     SHORT,
     SHORT_ARRAYS,
     ArrayWay,
@@ -39,19 +31,28 @@ from superchunk.testing.crashlab import (
     run,
     shrunk,
 )
-from superchunk.testing.crashlab.content import observe
-from superchunk.testing.crashlab.disk import ROOT, Create, Image, Mkdir, Rename, Sync, SyncFolder, Truncate, Write
-from superchunk.testing.crashlab.losses import PowerLoss, killed
-from superchunk.testing.crashlab.shelf import Shelf
-from superchunk.testing.crashlab.steps import CHANGES, STEPS
+from crashlab.content import observe
+from crashlab.disk import ROOT, Create, Image, Mkdir, Rename, Sync, SyncFolder, Truncate, Write
+from crashlab.losses import PowerLoss, killed
+from crashlab.shelf import Shelf
+from crashlab.steps import CHANGES, STEPS
+from drawn import examples
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from superchunk.exceptions import FormatError
+from superchunk.storage.file import FileBytes, make_folder, remove_file, remove_folder, replace_file, sync_folder
+from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from crashlab import Tally
+    from crashlab.disk import Op
+
     from superchunk.params import SyncLevel
-    from superchunk.testing.crashlab import Tally
-    from superchunk.testing.crashlab.disk import Op
 
 STATES = 100_000
 

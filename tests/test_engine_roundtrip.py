@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import reference
 from drawn import (
     BITSHUFFLE,
     BYTEDELTA,
@@ -31,7 +32,6 @@ from hypothesis import strategies as st
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
-from superchunk.testing import reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable

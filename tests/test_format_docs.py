@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from reference import Header, blocks, blosclz, codecs, decode, filters, header
 
 from superchunk.exceptions import FormatError
-from superchunk.testing.reference import Header, blocks, blosclz, codecs, decode, filters, header
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "format"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import reference
 
 import superchunk
 from superchunk import _engine
-from superchunk.testing import reference
 
 GOLDEN = Path(__file__).parent / "golden"
 ENTRIES: list[dict[str, Any]] = json.loads((GOLDEN / "manifest.json").read_text())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import corpus
 import pytest
+import reference
 from drawn import (
     BITSHUFFLE,
     BLOSCLZ,
@@ -34,7 +35,6 @@ from peak_memory import PEAK
 import superchunk
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
-from superchunk.testing import reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

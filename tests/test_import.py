@@ -98,6 +98,12 @@ def test_names_that_load_later_are_there() -> None:
     assert "superchunk._integrity.verify" in loaded
 
 
+def test_dir_shows_public_names_only() -> None:
+    assert set(dir(superchunk)) == {*superchunk.__all__, *superchunk._MODULES}
+    assert [name for name in dir(superchunk) if name.startswith("_")] == ["__version__"]
+    assert all(hasattr(superchunk, name) for name in dir(superchunk))
+
+
 def test_the_table_of_names_is_what_type_checkers_see() -> None:
     """Each name is loaded from where the imports for type checkers say, and all of them are public."""
     tree = ast.parse(Path(superchunk.__file__).read_text(encoding="utf-8"))

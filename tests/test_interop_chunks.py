@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import oracle
 import pytest
+import reference
 from drawn import (
     ALWAYS_SPLIT,
     BITSHUFFLE,
@@ -42,7 +43,6 @@ from hypothesis import strategies as st
 import superchunk
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
-from superchunk.testing import reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import superchunk
-from superchunk.arrays.form import Form, form_of
+from superchunk.arrays.geometry import ArrayGeometry, geometry_of
 from superchunk.frame.b2nd import ArrayLayout
 from superchunk.storage import loading
 
@@ -86,13 +86,13 @@ def test_frames_of_the_same_bytes_change_alone(tmp_path: Path) -> None:
         assert kept[:] == b"0123456789"
 
 
-def test_a_kept_form_is_that_of_the_layer(tmp_path: Path) -> None:
+def test_a_cached_geometry_is_that_of_the_layer(tmp_path: Path) -> None:
     array(str(tmp_path / "array"))
     with superchunk.open(str(tmp_path / "array")) as a:
         raw = a.schunk._handle.opened().meta["b2nd"]
-    anew, kept = Form(raw, ArrayLayout.from_bytes(raw), 8), form_of(raw, 8)
-    assert kept is form_of(bytes(bytearray(raw)), 8)
-    names = set(Form.__slots__) - {"geometry"}
+    anew, kept = ArrayGeometry(raw, ArrayLayout.from_bytes(raw), 8), geometry_of(raw, 8)
+    assert kept is geometry_of(bytes(bytearray(raw)), 8)
+    names = set(ArrayGeometry.__slots__) - {"native"}
     assert {name: getattr(kept, name) for name in names} == {name: getattr(anew, name) for name in names}
 
 

@@ -9,11 +9,11 @@ import bare_arrays
 import corpus
 import numpy as np
 import pytest
+from reference.boxes import chunk_content, chunk_items, read_box
 
 import superchunk
 from superchunk.arrays import reading
 from superchunk.arrays.ndarray import NDArray
-from superchunk.testing.reference.boxes import chunk_content, chunk_items, read_box
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,8 @@ import pytest
 from oracle import blosc2
 
 import superchunk
-from superchunk.arrays.form import Form
+from superchunk.arrays.geometry import ArrayGeometry
+from superchunk.arrays.view import read_geometry
 from superchunk.frame.b2nd import ArrayLayout
 
 if TYPE_CHECKING:
@@ -163,13 +164,13 @@ def test_an_open_array_follows_the_shapes_that_c_blosc2_gives(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (1, 1), (12, 3), (0, 9)])
-def test_the_form_of_another_shape_is_the_one_that_its_metalayer_gives(shape: tuple[int, int]) -> None:
+def test_the_geometry_of_another_shape_is_the_one_that_its_metalayer_gives(shape: tuple[int, int]) -> None:
     array = superchunk.zeros((4, 6), chunks=(3, 4), blocks=(2, 2), dtype=[("a", "i4"), ("b", "S3")])
     array.resize(shape)
-    kept = array._form
-    fresh = Form(kept.raw, ArrayLayout.from_bytes(kept.raw), kept.itemsize)
+    kept = array._geometry
+    fresh = ArrayGeometry(kept.meta_bytes, ArrayLayout.from_bytes(kept.meta_bytes), kept.itemsize)
     assert array.shape == shape
-    for name in set(Form.__slots__) - {"geometry"}:
+    for name in set(ArrayGeometry.__slots__) - {"native"}:
         assert getattr(kept, name) == getattr(fresh, name), name
 
 
@@ -178,7 +179,7 @@ def test_what_appends_leave_behind_is_what_a_new_handle_finds(tmp_path: Path) ->
     array = superchunk.zeros((0,), chunks=(10,), blocks=(4,), dtype="i4", urlpath=path, mode="w")
     for n in range(1, 30):
         array.append(np.full(n % 7, n))
-        assert array._form.raw == array._read_form(array._handle.opened()).raw
+        assert array._geometry.meta_bytes == read_geometry(array._handle.opened(), "b2nd").meta_bytes
     wanted = array[:]
     with contextlib.suppress(InterruptedError), array.schunk.transaction():
         array.append([1, 2, 3])

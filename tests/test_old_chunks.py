@@ -6,9 +6,9 @@ Source: docs/format/chunk.md.
 from __future__ import annotations
 
 import pytest
+import reference
 
 from superchunk import _engine
-from superchunk.testing import reference
 
 CONTENT = b"".join((n * n % 1000).to_bytes(4, "little") for n in range(5000))
 SLOT_6, META_6 = 21, 29

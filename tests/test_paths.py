@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from crashlab.disk import ROOT, Create, Exchange, Tree
+from crashlab.losses import PowerLoss, killed
+from crashlab.recorder import Recorder, recording
 from legacy_frames import Legacy, content, old_chunk
 
 import superchunk
@@ -30,9 +33,6 @@ from superchunk.exceptions import (
 from superchunk.storage import file as storage_file
 from superchunk.storage.names import take_name
 from superchunk.storage.target import ReplaceRule, absolute_path
-from superchunk.testing.crashlab.disk import ROOT, Create, Exchange, Tree
-from superchunk.testing.crashlab.losses import PowerLoss, killed
-from superchunk.testing.crashlab.recorder import Recorder, recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

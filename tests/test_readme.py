@@ -1,4 +1,4 @@
-"""What README and examples promise runs as it stands there."""
+"""What README, quickstart and examples show runs as it stands there."""
 
 from __future__ import annotations
 
@@ -13,13 +13,29 @@ from cli_runner import run
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+QUICKSTART = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
+PAGES = README + QUICKSTART
+"""The quickstart goes on where the README's program ends."""
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGES, re.MULTILINE | re.DOTALL)
+SCREENS = 2
+SCREEN_LINES = 50
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 def test_there_are_examples() -> None:
     assert BLOCKS
     assert EXAMPLES
+
+
+def test_the_readme_fits_two_screens_with_ten_lines_of_code_and_one_table_of_twelve_rows() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= SCREENS * SCREEN_LINES
+    (program,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    assert len([line for line in program.splitlines() if line.strip()]) <= 11  # one more imports NumPy
+    rows = [line for line in lines if line.startswith("|")]
+    assert 3 <= len(rows) <= 2 + 12  # head and rule
+    first = lines.index(rows[0])
+    assert lines[first : first + len(rows)] == rows
 
 
 def test_the_examples_of_the_readme_run_one_after_the_other(
@@ -33,7 +49,7 @@ def test_the_examples_of_the_readme_run_one_after_the_other(
         printed.append(capsys.readouterr().out)
     assert printed[0].startswith("(30, 180, 360) float32 K\n")
     assert printed[0].endswith("True\n")
-    assert printed[1].endswith("sound\n")
+    assert printed[-1].endswith("sound\n")
 
 
 def test_the_commands_of_the_readme_run_where_its_examples_have_run(
@@ -41,7 +57,7 @@ def test_the_commands_of_the_readme_run_where_its_examples_have_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = []
-    for kind, block in re.findall(r"^```(python|console)\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
+    for kind, block in re.findall(r"^```(python|console)\n(.*?)^```", PAGES, re.MULTILINE | re.DOTALL):
         if kind == "python":
             exec(compile(block, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102 - our own page
             continue
@@ -64,6 +80,25 @@ def test_an_example_runs_and_reads_what_it_wrote(
     assert printed
     assert "False" not in printed
     assert list(tmp_path.glob("*.b2frame"))
+
+
+def test_the_architecture_is_read_in_ten_minutes() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").split()) < 1800
+
+
+def test_the_files_that_the_architecture_names_are_there() -> None:
+    """Paths of Python files count from the package, others from the root."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"`([\w./]*(?:/|\.py|\.rs|\.pyi|\.md))`", text))
+    assert len(named) > 50
+    places = (ROOT, ROOT / "python" / "superchunk", ROOT / "engine" / "src", ROOT / "python" / "superchunk" / "storage")
+    assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+
+
+def test_every_design_note_is_in_the_list_of_design_notes() -> None:
+    folder = ROOT / "docs" / "design"
+    listed = set(re.findall(r"\]\((\w+\.md)\)", (folder / "README.md").read_text("utf-8")))
+    assert listed == {path.name for path in folder.glob("*.md")} - {"README.md"}
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:

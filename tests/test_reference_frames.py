@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import corpus
 import pytest
+from reference import decode
 
 from superchunk.exceptions import UnsupportedError
-from superchunk.testing.reference import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from superchunk.testing.reference import Header, decode, decode_range, decode_vlblocks
+from reference import Header, decode, decode_range, decode_vlblocks
 
 blosc2 = pytest.importorskip("blosc2", reason="the peer to compare with is not installed")
 

@@ -97,11 +97,11 @@ def test_what_many_reads_make_is_of_one_state(
                 )
             return ask(*args)
 
-        from superchunk.arrays import base, reading  # noqa: PLC0415
+        from superchunk.arrays import ndarray, reading  # noqa: PLC0415
 
-        monkeypatch.setattr(base.ArrayBase, "_now", _through(base.ArrayBase._now, after_some))
-        monkeypatch.setattr(reading, "_prepared", partial(after_some, reading._prepared))
-        monkeypatch.setattr(reading, "_read_box", partial(after_some, reading._read_box))
+        monkeypatch.setattr(NDArray, "_geometry_in", _through(NDArray._geometry_in, after_some))
+        monkeypatch.setattr(reading, "_sources_of", partial(after_some, reading._sources_of))
+        monkeypatch.setattr(ndarray, "read_small", partial(after_some, reading.read_small))
         found = np.asarray(made(array))
         monkeypatch.undo()
         assert left[0] <= 0

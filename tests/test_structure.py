@@ -27,7 +27,6 @@ FOLDERS = {
     "arrays": "arrays",
     "packed": "front",
     "cli": "guests",
-    "testing": "guests",
 }
 
 DOORS_UP = {
@@ -41,15 +40,15 @@ ALWAYS_THERE = {"msgpack", "numpy", "superchunk"}
 OPTIONAL = {
     "click": {"cli"},
     "rich": {"cli"},
-    "matplotlib": {"cli/demo_picture", "cli/tune_picture", "cli/view_picture"},
+    "matplotlib": {"cli/tune_picture", "cli/view_picture"},
     "h5py": {"cli/formats"},
     "hdf5plugin": {"cli/formats"},
     "zarr": {"cli/formats"},
-    "blosc2": {"cli/demo"},
-    "h5netcdf": {"cli/demo_data"},
-    "iris_sample_data": {"cli/demo_data"},
-    "lz4": {"testing/reference/codecs"},
-    "zstandard": {"testing/reference/codecs"},
+    "blosc2": set(),
+    "h5netcdf": set(),
+    "iris_sample_data": set(),
+    "lz4": set(),
+    "zstandard": set(),
     "zfpy": {"_zfp"},
     "ml_dtypes": set(),
 }
@@ -125,14 +124,13 @@ def test_the_doors_upwards_are_in_use_and_open_late() -> None:
     assert {door: found.get(door) for door in DOORS_UP} == dict.fromkeys(DOORS_UP, False)
 
 
-def test_guests_do_not_know_one_another() -> None:
-    """The command and what tests others use the library, and not each other."""
-    assert [
-        one
-        for one in IMPORTS
-        if (one.where.startswith("superchunk.cli") and one.what.startswith("superchunk.testing"))
-        or (one.where.startswith("superchunk.testing") and one.what.startswith("superchunk.cli"))
-    ] == []
+def test_what_serves_tests_and_examples_alone_is_not_in_the_package() -> None:
+    """The crash laboratory, the reference decoder and the demo run from a checkout; a wheel has none of them."""
+    outside = {"testing", "crashlab", "reference", "demo"}
+    assert [name for name in MODULES if outside.intersection(name.split("."))] == []
+    assert all(
+        (PACKAGE.parents[1] / place).is_dir() for place in ("tests/crashlab", "tests/reference", "examples/demo")
+    )
 
 
 def test_the_command_uses_public_names_only() -> None:

@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from superchunk._stage import StagedChunk, stage_chunk
     from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
     from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
-    from superchunk.arrays.calls import ChunkInfoNDArray
+    from superchunk.arrays.chunks_intersecting import get_slice_nchunks
+    from superchunk.arrays.chunkwise import ChunkInfoNDArray
     from superchunk.arrays.converting import array, asarray, astype, copy
     from superchunk.arrays.creation import (
         empty,
@@ -74,10 +75,12 @@ if TYPE_CHECKING:
     )
     from superchunk.arrays.fields import NDField
     from superchunk.arrays.functions import (
+        expand_dims,
         matrix_transpose,
         permute_dims,
         reshape,
         save,
+        squeeze,
         take,
         take_along_axis,
         transpose,
@@ -93,8 +96,6 @@ if TYPE_CHECKING:
     )
     from superchunk.arrays.pieces import from_pieces
     from superchunk.arrays.ranges import arange, eye, linspace
-    from superchunk.arrays.touched import get_slice_nchunks
-    from superchunk.arrays.views import expand_dims, squeeze
     from superchunk.core import (
         clib_info,
         compress,
@@ -199,13 +200,16 @@ _PLACES: Final = {
     "_user": "register_codec register_filter ucodecs_registry ufilters_registry",
     "_integrity.verify": "verify",
     "_version": "VERSION_DATE VERSION_STRING __version__ blosclib_version",
-    "arrays.calls": "ChunkInfoNDArray",
+    "arrays.chunks_intersecting": "get_slice_nchunks",
+    "arrays.chunkwise": "ChunkInfoNDArray",
     "arrays.converting": "array asarray astype copy",
     "arrays.creation": """
         empty empty_like frombuffer fromiter full full_like nans ones ones_like uninit zeros zeros_like
     """,
     "arrays.fields": "NDField",
-    "arrays.functions": "matrix_transpose permute_dims reshape save take take_along_axis transpose",
+    "arrays.functions": """
+        expand_dims matrix_transpose permute_dims reshape save squeeze take take_along_axis transpose
+    """,
     "arrays.joining": "concat concatenate stack",
     "arrays.ndarray": "NDArray OIndex",
     "arrays.partition_report": """
@@ -213,8 +217,6 @@ _PLACES: Final = {
     """,
     "arrays.pieces": "from_pieces",
     "arrays.ranges": "arange eye linspace",
-    "arrays.touched": "get_slice_nchunks",
-    "arrays.views": "expand_dims squeeze",
     "core": """
         clib_info compress compress2 compress_blosc1 compressor_list decompress decompress2
         detect_number_of_cores free_resources get_blocksize get_cbuffer_sizes get_clib get_compressor
@@ -460,5 +462,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def __dir__() -> list[str]:
-    """Return the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """Return the public names and modules, loaded or not."""
+    return sorted({*__all__, *_MODULES})

@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from superchunk import _engine
-from superchunk._plan import chunk_start, chunks_of
-from superchunk._shaped import read_shaped
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -27,10 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from superchunk._user import HookOwner
-    from superchunk.storage.base import ChunkStore
-
-__all__ = ["BlockFunction", "Operands", "postfilter_funcs", "prefilter_funcs", "read_filtered"]
+__all__ = ["BlockFunction", "Operands", "postfilter_funcs", "prefilter_funcs"]
 
 AnyArray: TypeAlias = "NDArray[Any]"
 BlockCallable: TypeAlias = Callable[["AnyArray", "AnyArray", int], Any]
@@ -111,39 +105,6 @@ def check_dtypes(input_dtype: DTypeLike, output_dtype: DTypeLike | None) -> tupl
         msg = f"input_dtype, output_dtype: expected the same item size, got {first.itemsize} and {second.itemsize}"
         raise ValueError(msg)
     return first, second
-
-
-def read_filtered(
-    store: ChunkStore,
-    function: BlockFunction,
-    start: int,
-    stop: int,
-    *,
-    nthreads: int,
-    typesize: int,
-    owner: HookOwner,
-) -> bytes:
-    """Return bytes ``start:stop`` of a container after a postfilter.
-
-    The function sees whole blocks: those that the range touches, once each.
-    """
-    parts = []
-    for nchunk in chunks_of(store, start, stop):
-        base = chunk_start(store, nchunk)
-        nbytes = chunk_start(store, nchunk + 1) - base if nchunk + 1 < store.nchunks else store.nbytes - base
-        low, high = max(start - base, 0), min(stop - base, nbytes)
-        if low >= high:
-            continue
-        source = store.source(nchunk)
-        blocksize = _engine.describe(source).blocksize or nbytes
-        first = low - low % blocksize
-        last = min(high + -high % blocksize, nbytes)
-        plain = np.empty(last - first, dtype=np.uint8)
-        request = (source, nbytes, first, last, 0)
-        read_shaped(store.meta, owner, [request], plain.data, nthreads=nthreads, itemsize=typesize)
-        done = function.apply(plain, blocksize, (base + first) // typesize)
-        parts.append(done[low - first : high - first].tobytes())
-    return b"".join(parts)
 
 
 class Operands:

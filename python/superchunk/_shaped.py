@@ -6,30 +6,29 @@
     NDLZ               needs it to be written
     ZFP                needs both, and the package zfpy
 
-Reading asks for the layer only after the engine has said that a chunk needs it: most arrays have
-none of these. Knows nothing of items or slices.
+Which reads need the layer is found out by `_decoder`. Knows nothing of items or slices.
 
 Source: docs/format/codecs.md; docs/format/filters.md, section "Registered filters".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from superchunk import _engine, _zfp
-from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
-from superchunk.exceptions import ArgumentError, DtypeError, UnsupportedError
+from superchunk import _zfp
+from superchunk._user import hooks_for
+from superchunk.exceptions import ArgumentError, DtypeError
 from superchunk.frame.b2nd import LAYERS, ArrayLayout
 from superchunk.params import Codec, Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
+    from superchunk import _engine
     from superchunk._user import HookOwner
+    from superchunk.exceptions import UnsupportedError
 
-__all__ = ["ZFP_IDS", "check_shaped", "is_shaped", "layout_of", "read_shaped", "with_shape", "zfp_hooks"]
-
-T = TypeVar("T")
+__all__ = ["ZFP_IDS", "check_shaped", "is_shaped", "layout_of", "needs_shape", "zfp_hooks"]
 
 ZFP_IDS: Final = frozenset(_zfp.IDS)
 _CODECS: Final = ZFP_IDS | {Codec.NDLZ.value}
@@ -103,93 +102,6 @@ def zfp_hooks(owner: HookOwner, layout: ArrayLayout, typesize: int) -> _engine.H
     return hooks_for(owner, _zfp.codecs(layout.blocks, typesize))  # type: ignore[return-value]  # codecs: never None
 
 
-def read_shaped(
-    meta: Mapping[str, bytes],
-    owner: HookOwner,
-    requests: Sequence[_engine.Request],
-    out: memoryview | bytearray | None = None,
-    *,
-    nthreads: int,
-    itemsize: int,
-) -> bytes | None:
-    """Read pieces of chunks as `_engine.read` does, with the array layer and ZFP where they are needed.
-
-    Parameters
-    ----------
-    meta
-        The container's fixed metalayers.
-    owner
-        Whom user codecs and filters are told about.
-    requests, out, nthreads, itemsize
-        As for the engine.
-
-    Raises
-    ------
-    UnsupportedError
-        A codec or filter is not available, or misses the layer or a package.
-    FormatError
-        A chunk, or the layer, is damaged.
-
-    """
-    if not ucodecs_registry and not ufilters_registry:
-        try:
-            return _engine.read(requests, out, nthreads=nthreads, itemsize=itemsize)
-        except UnsupportedError as error:
-            if not _goes_by_shape(error):
-                raise
-    return with_shape(
-        meta,
-        owner,
-        itemsize,
-        lambda hooks, blocks: _engine.read(
-            requests, out, nthreads=nthreads, itemsize=itemsize, hooks=hooks, blockshape=blocks
-        ),
-    )
-
-
-def with_shape(
-    meta: Mapping[str, bytes],
-    owner: HookOwner,
-    itemsize: int,
-    call: Callable[[_engine.Hooks | None, tuple[int, ...] | None], T],
-) -> T:
-    """Return what `call` returns, a call of the engine that decodes chunks, with what they need.
-
-    Parameters
-    ----------
-    meta
-        The container's fixed metalayers.
-    owner
-        Whom user codecs and filters are told about.
-    itemsize
-        Bytes of an item.
-    call
-        Takes the hooks, or None, and the shape of blocks, or None. It is called again with
-        more of these if it says that it needs them, and so must be able to start anew.
-
-    Raises
-    ------
-    UnsupportedError
-        A codec or filter is not available, or misses the layer or a package.
-    FormatError
-        The layer is damaged, or what `call` raises.
-
-    """
-    hooks = hooks_for(owner) if ucodecs_registry or ufilters_registry else None
-    try:
-        return call(hooks, None)
-    except UnsupportedError as error:
-        layout = layout_of(meta) if _goes_by_shape(error) else None
-        if layout is None:
-            raise
-    try:
-        return call(hooks, layout.blocks)
-    except UnsupportedError as error:
-        if not (error.what == "codec" and error.ident in ZFP_IDS):
-            raise
-    return call(zfp_hooks(owner, layout, itemsize), layout.blocks)
-
-
-def _goes_by_shape(error: UnsupportedError) -> bool:
-    """Return whether an error is about a codec or filter that goes by the shape."""
+def needs_shape(error: UnsupportedError) -> bool:
+    """Return whether an error is about a codec or filter that needs the shape of blocks."""
     return error.ident in (_CODECS if error.what == "codec" else _FILTERS)

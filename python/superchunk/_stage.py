@@ -85,7 +85,7 @@ def stage_chunk(
         raise ValueError(msg)
     folder = absolute(path)
     settings, meta = _recorded(folder)
-    encoder = Encoder(_chosen(settings, cparams), _nobody, meta)
+    encoder = Encoder(_chosen(settings, cparams), _nobody, lambda: meta)
     return place_chunk(folder, operator.index(chunk_id), encoder.chunk(view, 0))
 
 

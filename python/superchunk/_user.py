@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from superchunk.schunk import SChunk
-
 __all__ = [
     "HookOwner",
     "hooks_for",
@@ -33,7 +31,7 @@ __all__ = [
     "ufilters_registry",
 ]
 
-HookOwner: TypeAlias = "Callable[[], SChunk | None]"
+HookOwner: TypeAlias = "Callable[[], object | None]"
 """Returns the SChunk that user codecs and filters are told about, None if there is none any more."""
 UserFunction: TypeAlias = "Callable[[NDArray[np.uint8], NDArray[np.uint8], int, Any], Any]"
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from superchunk._display.card import schunk_card
 
 if TYPE_CHECKING:
-    from superchunk.arrays.base import ArrayBase
+    from superchunk.arrays.view import NDArrayLike
 
 __all__ = ["array_card"]
 
 
-def array_card(array: ArrayBase) -> str:
+def array_card(array: NDArrayLike) -> str:
     """Return the card of an array."""
     return schunk_card(array.schunk, type(array).__name__, lambda: _facts(array), lambda: array.nbytes)
 
 
-def _facts(array: ArrayBase) -> list[tuple[str, str]]:
+def _facts(array: NDArrayLike) -> list[tuple[str, str]]:
     shape, chunks = array.shape, array.chunks
     grid = " x ".join(f"{-(-extent // part) if part else 0:,}" for extent, part in zip(shape, chunks, strict=True))
     return [

@@ -1,31 +1,26 @@
 """Arrays from arrays: `asarray`, `array`, `astype`, `copy`.
 
-Large sources are read one chunk at a time. A copy whose chunks would decode to the same bytes takes them
-as they are.
+Large sources are read one chunk at a time. Copies of an `NDArray` are made in `copying`.
 
 Source: docs/format/b2nd.md, "Arrays without items, and of one".
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superchunk._encoding import as_recorded
 from superchunk._writing import with_typesize
-from superchunk.arrays.filling import boxes_of, build_array, put_boxes, put_special
-from superchunk.arrays.making import begin_array, check_names, plan_array, storage_field
+from superchunk.arrays.copying import copied
+from superchunk.arrays.filling import build_array
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.partition import lengths
+from superchunk.arrays.plan import check_names, plan_array, storage_field
 from superchunk.arrays.sources import source_of
 from superchunk.exceptions import ArgumentError
-from superchunk.frame.b2nd import ArrayLayout
-from superchunk.frame.index import special_kind
-from superchunk.frame.metalayers import without_cache_layers
-from superchunk.params import SpecialValue, as_cparams, as_dparams
-from superchunk.storage.transfer import transfer
+from superchunk.params import as_cparams, as_dparams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,11 +28,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from superchunk.arrays.making import ArrayKeywords, Blueprint
-    from superchunk.arrays.sources import Casting, Source
-    from superchunk.storage.base import ChunkStore
+    from superchunk.arrays.plan import ArrayKeywords
+    from superchunk.arrays.sources import Casting
 
-__all__ = ["array", "asarray", "astype", "copy", "copy_of"]
+__all__ = ["array", "asarray", "astype", "copy"]
 
 
 def asarray(
@@ -97,12 +91,12 @@ def asarray(
         if copy is False:
             msg = "copy=False: the array would have to be copied for another dtype, partition, parameter or storage"
             raise ArgumentError(msg)
-        return copy_of(array, dtype, casting, kwargs)
+        return NDArray(copied(array, dtype, casting, kwargs))
     if copy is False:
         msg = f"copy=False: the items of a {type(array).__name__} are always copied, for they are compressed"
         raise ArgumentError(msg)
     source = source_of(array, dtype, casting)
-    return build_array(plan_array(source.shape, source.dtype, kwargs), source.read)
+    return NDArray(build_array(plan_array(source.shape, source.dtype, kwargs), source.read))
 
 
 def array(
@@ -171,63 +165,6 @@ def copy(array: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKe
 
     """
     return asarray(array, copy=True, dtype=dtype, **kwargs)
-
-
-def copy_of(array: NDArray, dtype: DTypeLike | None, casting: Casting, keywords: Mapping[str, Any]) -> NDArray:
-    """Return a copy of an NDArray; see `copy`."""
-    given = {name: value for name, value in keywords.items() if value is not None}
-    if storage_field(given, "meta") is not None:
-        msg = "meta: a copy has the metalayers of its original"
-        raise ArgumentError(msg)
-    store = array.schunk._handle.fresh()
-    with store.steady():
-        source = source_of(array, dtype, casting)
-        anew = "cparams" in given
-        if "chunks" not in given:
-            given["chunks"] = array.chunks
-            given.setdefault("blocks", array.blocks)
-        if not anew and (source.dtype.kind != "U" or array.dtype.kind == "U"):  # else shuffled as text is by default
-            given["cparams"] = array.schunk.cparams
-        given.setdefault("dparams", array.schunk.dparams)
-        layers = without_cache_layers(store.meta, store.meta)
-        blueprint = plan_array(source.shape, source.dtype, given, layers=layers)
-        blueprint = replace(blueprint, deserialize=array.schunk._handle.options.deserialize)
-        plain = source.dtype == array.dtype and array.schunk._postfilter is None
-        same = plain and not anew and _same_chunks(array, blueprint)
-        return _copied(store, source, blueprint, same=same, fill=_lone_entry(store) if plain else 0)
-
-
-def _copied(store: ChunkStore, source: Source, blueprint: Blueprint, *, same: bool, fill: int) -> NDArray:
-    """Return an array of the chunks of a store if they are the `same`, of one value, or of the items of a source."""
-    with begin_array(blueprint) as schunk:
-        target = schunk._handle.opened()
-        kept = without_cache_layers(store.meta, store.vlmeta)
-        if same:
-            transfer(store, target)
-            for name in set(target.vlmeta) - set(kept):
-                target.del_vlmeta(name)
-            return NDArray(schunk)
-        if fill:
-            put_special(schunk, blueprint, SpecialValue(fill), None)
-        else:
-            put_boxes(schunk, blueprint, source.read, boxes_of(blueprint.layout))
-        for name, chunk in kept.items():
-            target.set_vlmeta(name, chunk)
-        return NDArray(schunk)
-
-
-def _same_chunks(array: NDArray, blueprint: Blueprint) -> bool:
-    """Return whether the chunks of a copy decode to the bytes that those of the original do."""
-    held = ArrayLayout.from_bytes(array.schunk._handle.opened().meta[array._layer])
-    new = blueprint.layout
-    return (held.shape, held.chunks, held.blocks) == (new.shape, new.chunks, new.blocks)
-
-
-def _lone_entry(store: ChunkStore) -> int:
-    """Return which special value without stored bytes all chunks are, 0 if they are not."""
-    snapshot = store.snapshot()
-    entry = snapshot.index.repeated_entry
-    return special_kind(entry, 0) if entry is not None and entry < 0 and snapshot.chunksize > 0 else 0
 
 
 def _is_as_wanted(array: NDArray, dtype: DTypeLike | None, keywords: Mapping[str, Any]) -> bool:

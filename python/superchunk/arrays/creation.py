@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk._buffers import byte_view
-from superchunk.arrays.filling import build_array, build_special
-from superchunk.arrays.making import plan_array
+from superchunk.arrays.filling import ChunkRow, build_array, build_special
+from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.plan import plan_array
 from superchunk.arrays.sources import source_of
 from superchunk.exceptions import ArgumentError
 from superchunk.params import SpecialValue
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
 
     from superchunk._buffers import AnyBuffer
     from superchunk.arrays.filling import Box
-    from superchunk.arrays.making import ArrayKeywords
-    from superchunk.arrays.ndarray import NDArray
     from superchunk.arrays.partition import Lengths
+    from superchunk.arrays.plan import ArrayKeywords
 
 __all__ = [
     "empty",
@@ -93,12 +93,12 @@ def zeros(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayK
     ((1000000, 1000000), True)
 
     """
-    return build_special(plan_array(shape, dtype, kwargs), SpecialValue.ZERO)
+    return NDArray(build_special(plan_array(shape, dtype, kwargs), SpecialValue.ZERO))
 
 
 def uninit(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return an array whose chunks are marked as not set; here they read as zeros. See `zeros`."""
-    return build_special(plan_array(shape, dtype, kwargs), SpecialValue.UNINIT)
+    return NDArray(build_special(plan_array(shape, dtype, kwargs), SpecialValue.UNINIT))
 
 
 def nans(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
@@ -110,10 +110,10 @@ def nans(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayKe
         Items of `dtype` cannot be NaN; or as `zeros`.
 
     """
-    blueprint = plan_array(shape, dtype, kwargs)
-    kind = blueprint.dtype
+    plan = plan_array(shape, dtype, kwargs)
+    kind = plan.dtype
     if kind in _NAN_NATIVE:
-        return build_special(blueprint, SpecialValue.NAN)
+        return NDArray(build_special(plan, SpecialValue.NAN))
     item = np.zeros((), kind)
     if kind.names is None and kind.kind not in "SU":
         with np.errstate(invalid="ignore"):
@@ -121,13 +121,13 @@ def nans(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayKe
     if not bool(np.any(item != item)):  # noqa: PLR0124  (that is what NaN is)
         msg = f"dtype: expected items that can be NaN, got {kind}"
         raise ArgumentError(msg)
-    return build_special(blueprint, SpecialValue.VALUE, item.tobytes())
+    return NDArray(build_special(plan, SpecialValue.VALUE, item.tobytes()))
 
 
 def ones(shape: Lengths, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
     """Return an array of ones, float64 unless `dtype` says otherwise. See `zeros`."""
-    blueprint = plan_array(shape, np.float64 if dtype is None else dtype, kwargs)
-    return build_special(blueprint, SpecialValue.VALUE, np.ones((), blueprint.dtype).tobytes())
+    plan = plan_array(shape, np.float64 if dtype is None else dtype, kwargs)
+    return NDArray(build_special(plan, SpecialValue.VALUE, np.ones((), plan.dtype).tobytes()))
 
 
 def full(
@@ -163,10 +163,10 @@ def full(
     if kind.names is None and np.ndim(fill_value):
         msg = f"fill_value: expected one item, got an array of shape {np.shape(fill_value)}"
         raise ArgumentError(msg)
-    blueprint = plan_array(shape, kind, kwargs)
-    item = np.zeros((), blueprint.dtype)
+    plan = plan_array(shape, kind, kwargs)
+    item = np.zeros((), plan.dtype)
     item[()] = fill_value
-    return build_special(blueprint, SpecialValue.VALUE, item.tobytes())
+    return NDArray(build_special(plan, SpecialValue.VALUE, item.tobytes()))
 
 
 def empty_like(x: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
@@ -222,15 +222,15 @@ def frombuffer(
         As `zeros`.
 
     """
-    blueprint = plan_array(shape, dtype, kwargs)
+    plan = plan_array(shape, dtype, kwargs)
     view = byte_view(buffer, "buffer")
-    wanted = prod(blueprint.layout.shape)
-    needed = wanted * blueprint.dtype.itemsize
+    wanted = prod(plan.layout.shape)
+    needed = wanted * plan.dtype.itemsize
     if view.nbytes < needed:
-        msg = f"buffer: expected at least {needed} bytes for shape {blueprint.layout.shape}, got {view.nbytes}"
+        msg = f"buffer: expected at least {needed} bytes for shape {plan.layout.shape}, got {view.nbytes}"
         raise ArgumentError(msg)
     raw = np.frombuffer(view[:needed], np.uint8) if needed else np.empty(0, np.uint8)
-    return build_array(blueprint, source_of(raw.view(blueprint.dtype).reshape(blueprint.layout.shape)).read)
+    return NDArray(build_array(plan, source_of(raw.view(plan.dtype).reshape(plan.layout.shape)).read))
 
 
 def fromiter(
@@ -263,19 +263,19 @@ def fromiter(
         There are too few values (then no file is left behind); or as `zeros`.
 
     """
-    blueprint = plan_array(shape, dtype, kwargs)
-    layout, kind = blueprint.layout, blueprint.dtype
+    plan = plan_array(shape, dtype, kwargs)
+    layout, kind = plan.layout, plan.dtype
     if isinstance(iterable, np.ndarray):
         if iterable.size < prod(layout.shape):
             raise _too_few(prod(layout.shape), iterable.size)
         flat = iterable.reshape(-1)[: prod(layout.shape)]
         if c_order or iterable.shape == layout.shape:
-            return build_array(blueprint, source_of(flat.reshape(layout.shape), kind).read)
+            return NDArray(build_array(plan, source_of(flat.reshape(layout.shape), kind).read))
         iterable = flat
     values = _Values(iterable, kind, prod(layout.shape))
     if not c_order or layout.ndim == 0:
-        return build_array(blueprint, values.box)
-    return build_array(blueprint, _Rows(values, layout.shape).read)
+        return NDArray(build_array(plan, values.box))
+    return NDArray(build_array(plan, ChunkRow(lambda start, stop: values.take((stop - start, *layout.shape[1:]))).read))
 
 
 def _too_few(expected: int, found: int) -> ArgumentError:
@@ -314,22 +314,3 @@ class _Values:
     def box(self, box: Box) -> np.ndarray[Any, Any]:
         """Return the next values as the items of a box."""
         return self.take(tuple(edge.stop - edge.start for edge in box))
-
-
-class _Rows:
-    """Values in C order, of which one row of chunks is held."""
-
-    def __init__(self, values: _Values, shape: tuple[int, ...]) -> None:
-        self._values = values
-        self._shape = shape
-        self._start = -1
-        self._row = np.empty(0)
-
-    def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """Return the items of a box, taking the next row of chunks if it begins one."""
-        start, stop = box[0].start, box[0].stop
-        if start != self._start:
-            self._row = np.empty(0)  # not two of them at a time
-            self._row = self._values.take((stop - start, *self._shape[1:]))
-            self._start = start
-        return self._row[(slice(None), *box[1:])]

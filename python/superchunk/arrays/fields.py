@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from superchunk._managed import Told
-from superchunk.arrays.base import ArrayBase
+from superchunk._mixins import InfoMixin
+from superchunk.arrays.conversions import NumPyConversions
 from superchunk.arrays.inner import Inner, inner_selection
-from superchunk.arrays.plain import Plain
+from superchunk.arrays.pinning import changing
 from superchunk.arrays.reading import read_selection
 from superchunk.arrays.selection import select
-from superchunk.arrays.steady import changing
 from superchunk.arrays.values import values_for
+from superchunk.arrays.view import is_ndarray
 from superchunk.arrays.writing import write_selection
 
 if TYPE_CHECKING:
@@ -24,15 +24,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk.arrays.form import Form
     from superchunk.arrays.ndarray import NDArray
+    from superchunk.arrays.view import ArrayView
     from superchunk.schunk import SChunk
-    from superchunk.storage.base import ChunkStore
 
 __all__ = ["Fields", "NDField"]
 
 
-class NDField(Plain, Told):
+class NDField(NumPyConversions, InfoMixin):
     """One field of a structured array, indexed as NumPy does; a sub-array adds its dimensions behind the array's.
 
     Reading decodes the items and takes the field out of them; writing changes nothing but the field.
@@ -56,7 +55,8 @@ class NDField(Plain, Told):
     __slots__ = ("field", "ndarr")
 
     def __init__(self, ndarr: NDArray, field: str) -> None:
-        if not isinstance(ndarr, ArrayBase):
+        given: object = ndarr
+        if not is_ndarray(given):
             msg = f"ndarr: expected an NDArray, got {type(ndarr).__name__}"
             raise TypeError(msg)
         names = ndarr.dtype.names
@@ -132,17 +132,15 @@ class NDField(Plain, Told):
             found: NumpyArray[Any] = array[key][self.field]
             return found
 
-        def ask(store: ChunkStore) -> NumpyArray[Any]:
-            store.refresh()
-            form = array._now(store)
-            chosen = inner_selection(key, form.shape, form.dtype[self.field].shape)
+        def read(view: ArrayView) -> NumpyArray[Any]:
+            geometry = view.geometry
+            chosen = inner_selection(key, geometry.shape, geometry.dtype[self.field].shape)
             if isinstance(chosen, Inner):
-                return chosen.taken(read_selection(array.schunk, store, form, chosen.items)[self.field])
-            items: NumpyArray[Any] = read_selection(array.schunk, store, form, chosen)[self.field]
+                return chosen.taken(read_selection(view, chosen.items)[self.field])
+            items: NumpyArray[Any] = read_selection(view, chosen)[self.field]
             return items
 
-        parts: NumpyArray[Any] = array._steadily(ask)
-        return parts
+        return array._reading(read)
 
     def __setitem__(self, key: Any, value: object) -> None:  # noqa: ANN401  (any index)
         """Put `value`, broadcast and cast, where `key` means; one commit.
@@ -159,18 +157,18 @@ class NDField(Plain, Told):
             return
         store = array._handle.writing()
         with changing(store, value):
-            self._put(store, array._now(store), key, value)
+            self._put(array._view_in(store), key, value)
 
-    def _put(self, store: ChunkStore, form: Form, key: object, value: object) -> None:
+    def _put(self, view: ArrayView, key: object, value: object) -> None:
         """Write into sub-arrays; those that `key` means in part are read and written as a whole."""
-        schunk, part = self.ndarr.schunk, form.dtype[self.field]
-        chosen = inner_selection(key, form.shape, part.shape)
+        part = view.geometry.dtype[self.field]
+        chosen = inner_selection(key, view.geometry.shape, part.shape)
         if isinstance(chosen, Inner):
             given = values_for(value, part.base, chosen.whole).all()
-            value = read_selection(schunk, store, form, chosen.items)[self.field]
+            value = read_selection(view, chosen.items)[self.field]
             chosen.put(value, given)
             chosen = chosen.items
-        write_selection(schunk, store, form, chosen, value, self.field)
+        write_selection(view, self.ndarr.schunk._encoder, chosen, value, self.field)
 
     def __eq__(self, other: object) -> bool:
         """Return True for the same field of the same array; as for an array otherwise."""

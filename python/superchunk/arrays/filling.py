@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from superchunk import _engine
 from superchunk._shaped import ZFP_IDS
 from superchunk._writing import insert_groups, insert_repeated
-from superchunk.arrays.making import begin_array
 from superchunk.arrays.memory import pack_items
-from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.plan import begin_array
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue, number_of
 
 if TYPE_CHECKING:
@@ -35,12 +34,23 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from superchunk.arrays.making import Blueprint
+    from superchunk.arrays.plan import ArrayPlan
     from superchunk.frame.b2nd import ArrayLayout
     from superchunk.schunk import SChunk
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["Box", "Produce", "Ready", "boxes_of", "build_array", "build_special", "put_boxes", "put_special"]
+__all__ = [
+    "Box",
+    "ChunkRow",
+    "Produce",
+    "Ready",
+    "boxes_of",
+    "build_array",
+    "build_special",
+    "packed",
+    "put_boxes",
+    "put_special",
+]
 
 Box: TypeAlias = tuple[slice, ...]
 """Where a chunk's items are in the array: ``start:stop`` in each dimension, inside the shape."""
@@ -60,13 +70,13 @@ _AHEAD_NBYTES: Final = 2**25
 
 
 def build_array(
-    blueprint: Blueprint, produce: Produce, boxes: Iterable[Box] | None = None, ready: Ready | None = None
-) -> NDArray:
-    """Make an array and fill it, in one commit.
+    plan: ArrayPlan, produce: Produce, boxes: Iterable[Box] | None = None, ready: Ready | None = None
+) -> SChunk:
+    """Make the super-chunk of an array and fill it, in one commit.
 
     Parameters
     ----------
-    blueprint
+    plan
         What to make.
     produce
         Called for each chunk, in order, with its box.
@@ -82,17 +92,17 @@ def build_array(
         As `begin_array`; whatever `produce` raises, too. No file is left behind.
 
     """
-    with begin_array(blueprint) as schunk:
-        put_boxes(schunk, blueprint, produce, boxes_of(blueprint.layout) if boxes is None else boxes, ready)
-    return NDArray(schunk)
+    with begin_array(plan) as schunk:
+        put_boxes(schunk, plan, produce, boxes_of(plan.layout) if boxes is None else boxes, ready)
+    return schunk
 
 
-def build_special(blueprint: Blueprint, kind: SpecialValue, value: bytes | None = None) -> NDArray:
-    """Make an array of one value, whose chunks take no room or next to none.
+def build_special(plan: ArrayPlan, kind: SpecialValue, value: bytes | None = None) -> SChunk:
+    """Make the super-chunk of an array of one value, whose chunks take no room or next to none.
 
     Parameters
     ----------
-    blueprint
+    plan
         What to make.
     kind
         ZERO, NAN, UNINIT, or VALUE with:
@@ -100,9 +110,9 @@ def build_special(blueprint: Blueprint, kind: SpecialValue, value: bytes | None 
         The bytes of an item.
 
     """
-    with begin_array(blueprint) as schunk:
-        put_special(schunk, blueprint, kind, value)
-    return NDArray(schunk)
+    with begin_array(plan) as schunk:
+        put_special(schunk, plan, kind, value)
+    return schunk
 
 
 def boxes_of(layout: ArrayLayout) -> Iterator[Box]:
@@ -115,17 +125,17 @@ def boxes_of(layout: ArrayLayout) -> Iterator[Box]:
 
 
 def put_boxes(
-    schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
+    schunk: SChunk, plan: ArrayPlan, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
 ) -> None:
     """Append a chunk for each box."""
-    insert_groups(schunk._handle.opened(), packed(schunk, blueprint, produce, boxes, ready), held=_GROUP_CBYTES)
+    insert_groups(schunk._handle.opened(), packed(schunk, plan, produce, boxes, ready), held=_GROUP_CBYTES)
 
 
 def packed(
-    schunk: SChunk, blueprint: Blueprint, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
+    schunk: SChunk, plan: ArrayPlan, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
 ) -> Iterator[bytes]:
     """Yield the compressed chunk of each box; see the top of this page."""
-    layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
+    layout, itemsize = plan.layout, plan.dtype.itemsize
     encoder = schunk._encoder
     geometry = _engine.Geometry(layout.chunks, layout.blocks, itemsize)
     in_python = encoder.hooks is not None or number_of(encoder.cparams.codec) in ZFP_IDS
@@ -141,7 +151,7 @@ def packed(
     if not nhelpers or layout.nchunks == 1:
         for box in boxes:
             chunk = None if ready is None else ready(box)
-            yield pack(_checked(produce(box), box, blueprint)) if chunk is None else chunk
+            yield pack(_checked(produce(box), box, plan)) if chunk is None else chunk
         return
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (large arrays only)
 
@@ -149,7 +159,7 @@ def packed(
         waiting: deque[Future[bytes] | bytes] = deque()
         for box in boxes:
             chunk = None if ready is None else ready(box)
-            waiting.append(helpers.submit(pack, _checked(produce(box), box, blueprint)) if chunk is None else chunk)
+            waiting.append(helpers.submit(pack, _checked(produce(box), box, plan)) if chunk is None else chunk)
             if len(waiting) > nhelpers:
                 yield _done(waiting.popleft())
         while waiting:
@@ -160,13 +170,12 @@ def _done(chunk: Future[bytes] | bytes) -> bytes:
     return chunk if isinstance(chunk, bytes) else chunk.result()
 
 
-def _checked(items: np.ndarray[Any, Any], box: Box, blueprint: Blueprint) -> np.ndarray[Any, Any]:
+def _checked(items: np.ndarray[Any, Any], box: Box, plan: ArrayPlan) -> np.ndarray[Any, Any]:
     """Return what was produced, if it is what was asked for."""
     wanted = tuple(edge.stop - edge.start for edge in box)
-    if items.shape != wanted or items.dtype != blueprint.dtype:
+    if items.shape != wanted or items.dtype != plan.dtype:
         msg = (
-            f"items {_shown(box)}: expected shape {wanted} and dtype {blueprint.dtype}, "
-            f"got {items.shape} and {items.dtype}"
+            f"items {_shown(box)}: expected shape {wanted} and dtype {plan.dtype}, got {items.shape} and {items.dtype}"
         )
         raise ValueError(msg)
     return items
@@ -176,22 +185,49 @@ def _shown(box: Box) -> str:
     return f"[{', '.join(f'{edge.start}:{edge.stop}' for edge in box)}]"
 
 
-def put_special(schunk: SChunk, blueprint: Blueprint, kind: SpecialValue, value: bytes | None) -> None:
+class ChunkRow:
+    """One row of chunks in memory, those that share their place along the first dimension, to be cut into boxes.
+
+    Parameters
+    ----------
+    take
+        Returns the items from one index of the first dimension to another, in all other dimensions whole; it is
+        called for one row after the other.
+
+    """
+
+    def __init__(self, take: Callable[[int, int], np.ndarray[Any, Any]]) -> None:
+        self._take = take
+        self._start = -1
+        self._items: np.ndarray[Any, Any] | None = None
+
+    def read(self, box: Box) -> np.ndarray[Any, Any]:
+        """Return the items of a box, taking the next row of chunks if the box begins one."""
+        start, stop = box[0].start, box[0].stop
+        items = self._items
+        if items is None or start != self._start:
+            items = self._items = None  # not two rows at a time
+            items = self._items = self._take(start, stop)
+            self._start = start
+        return items[(slice(None), *box[1:])]
+
+
+def put_special(schunk: SChunk, plan: ArrayPlan, kind: SpecialValue, value: bytes | None) -> None:
     """Fill an empty container with one value."""
     store = schunk._handle.opened()
-    layout, itemsize = blueprint.layout, blueprint.dtype.itemsize
+    layout, itemsize = plan.layout, plan.dtype.itemsize
     nchunks = layout.nchunks
     if not nchunks:
         return
     if kind is SpecialValue.VALUE and value is not None and itemsize > MAX_HEADER_TYPESIZE and any(value):
-        _put_long_value(store, schunk, blueprint, value)
+        _put_long_value(store, schunk, plan, value)
         return
     store.fill_special(kind.value, nchunks * layout.chunk_items * itemsize, value)
 
 
-def _put_long_value(store: ChunkStore, schunk: SChunk, blueprint: Blueprint, value: bytes) -> None:
+def _put_long_value(store: ChunkStore, schunk: SChunk, plan: ArrayPlan, value: bytes) -> None:
     """Fill an empty container with an item that is too long for a special chunk."""
-    layout = blueprint.layout
+    layout = plan.layout
     geometry = _engine.Geometry(layout.chunks, layout.blocks, len(value))
     strides = (0,) * layout.ndim
     chunk = _engine.pack(geometry, schunk._encoder.params, value, 0, strides, layout.chunks)

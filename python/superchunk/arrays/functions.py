@@ -1,33 +1,42 @@
-"""Functions on arrays beside the class: `take`, `take_along_axis`, `reshape`, `permute_dims` and its like, `save`.
+"""Functions on arrays beside the class: `take`, `reshape`, `permute_dims`, `squeeze`, `save` and their like.
 
 Source: the names that users of python-blosc2 know, see docs/differences.md.
 """
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from superchunk.arrays.selection import Points, out_of_bounds, select
-from superchunk.arrays.views import checked_axes
+from superchunk.arrays.axes import checked_axes
+from superchunk.arrays.converting import asarray
+from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.reshaping import permuted
+from superchunk.arrays.selection import checked_indices, select_taken_along
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
     from numpy.typing import ArrayLike
-    from numpy.typing import NDArray as NumpyArray
 
-    from superchunk.arrays.making import ArrayKeywords
-    from superchunk.arrays.ndarray import NDArray
-    from superchunk.arrays.selection import Cross
-    from superchunk.storage.base import ChunkStore
+    from superchunk.arrays.axes import Axes
+    from superchunk.arrays.plan import ArrayKeywords
 
-__all__ = ["matrix_transpose", "permute_dims", "reshape", "save", "take", "take_along_axis", "transpose"]
+__all__ = [
+    "expand_dims",
+    "matrix_transpose",
+    "permute_dims",
+    "reshape",
+    "save",
+    "squeeze",
+    "take",
+    "take_along_axis",
+    "transpose",
+]
 
 
 def take(x: NDArray, indices: ArrayLike, axis: int | None = None) -> NDArray:
@@ -52,17 +61,7 @@ def take(x: NDArray, indices: ArrayLike, axis: int | None = None) -> NDArray:
         A position is outside the array.
 
     """
-    places = _integers(indices)
-    if axis is not None:
-        at = checked_axes(axis, x.ndim)[0]
-        return _array_of(x, lambda shape: select((*(slice(None),) * at, places), shape))
-
-    def flattened(shape: tuple[int, ...]) -> Points:
-        flat = _within(places, prod(shape), 0)
-        coords = np.unravel_index(flat, shape) if shape else ()
-        return Points(tuple(at.astype(np.int64, copy=False) for at in coords), places.shape)
-
-    return _array_of(x, flattened)
+    return x.take(indices, axis=axis)
 
 
 def take_along_axis(x: NDArray, indices: ArrayLike, axis: int = -1) -> NDArray:
@@ -89,47 +88,58 @@ def take_along_axis(x: NDArray, indices: ArrayLike, axis: int = -1) -> NDArray:
         A position is outside the array, or shapes do not go together.
 
     """
-    places = _integers(indices)
+    places = checked_indices(indices)
     at = checked_axes(axis, x.ndim)[0]
     if places.ndim != x.ndim:
         msg = f"indices: expected {x.ndim} dimensions, got {places.ndim}"
         raise ValueError(msg)
-
-    def lines(shape: tuple[int, ...]) -> Cross | Points:
-        others = np.ix_(*(np.arange(1 if own == at else size) for own, size in enumerate(shape)))
-        return select(tuple(places if own == at else line for own, line in enumerate(others)), shape)
-
-    return _array_of(x, lines)
+    return x._selected_array(lambda shape: select_taken_along(places, at, shape))
 
 
-def _integers(indices: ArrayLike) -> NumpyArray[Any]:
-    places = np.asarray(indices)
-    if places.dtype.kind not in "iu" and (places.size or isinstance(indices, np.ndarray)):
-        msg = f"indices: expected integers, got {places.dtype}"
+def squeeze(x: NDArray, axis: Axes) -> NDArray:
+    """Return a view of `x` without axes of length 1.
+
+    Parameters
+    ----------
+    x
+        The array.
+    axis
+        Which axes to leave out.
+
+    Raises
+    ------
+    ArgumentError
+        One is not of length 1, named twice, or there is none such; a ValueError and a RuntimeError.
+
+    """
+    _check_array("x", x)
+    return x.squeeze(axis)
+
+
+def expand_dims(array: NDArray, axis: Axes = 0) -> NDArray:
+    """Return a view of `array` with new axes of length 1.
+
+    Parameters
+    ----------
+    array
+        The array.
+    axis
+        Where the new axes are in the view.
+
+    Raises
+    ------
+    ArgumentError
+        There would be more than 16 dimensions, or a place is named twice or impossible; a ValueError.
+
+    """
+    _check_array("array", array)
+    return array.expand_dims(axis)
+
+
+def _check_array(name: str, array: object) -> None:
+    if not isinstance(array, NDArray):
+        msg = f"{name}: expected an NDArray, of which a view can be made, got {type(array).__name__}"
         raise TypeError(msg)
-    return places if places.dtype.kind in "iu" else places.astype(np.int64)
-
-
-def _within(places: NumpyArray[Any], size: int, axis: int) -> NumpyArray[np.int64]:
-    """Return positions counted from the start."""
-    flat = places.astype(np.int64)
-    outside = (flat < -size) | (flat >= size)
-    if outside.any():
-        raise out_of_bounds(int(flat[outside][0]), axis, size)
-    return np.where(flat < 0, flat + size, flat)
-
-
-def _array_of(x: NDArray, chosen: Callable[[tuple[int, ...]], Cross | Points]) -> NDArray:
-    """Return the items that `chosen`, told the shape, selects as an array in memory."""
-    from superchunk.arrays.converting import asarray  # noqa: PLC0415  (a constructor, which may build on this)
-
-    def ask(store: ChunkStore) -> NumpyArray[Any]:
-        store.refresh()
-        form = x._now(store)
-        selection = chosen(form.shape)
-        return np.ascontiguousarray(x._selected(store, form, selection)).reshape(selection.shape)
-
-    return asarray(x._steadily(ask), cparams=x.cparams)
 
 
 def reshape(
@@ -184,12 +194,8 @@ def permute_dims(
         msg = f"axes: expected each of {ndim} dimensions once, got {axes}"
         raise ArgumentError(msg)
     if ndim < 2:  # noqa: PLR2004  (nothing to turn)
-        from superchunk.arrays.converting import asarray  # noqa: PLC0415  (a constructor, which may build on this)
-
         return asarray(given, **kwargs)
-    from superchunk.arrays.reshaping import permuted  # noqa: PLC0415  (likewise)
-
-    return permuted(given, order, kwargs)
+    return NDArray(permuted(given, order, kwargs))
 
 
 def matrix_transpose(arr: object, **kwargs: Unpack[ArrayKeywords]) -> NDArray:

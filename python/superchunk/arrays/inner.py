@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from superchunk.arrays.selection import Cross, Points, expanded, select
+from superchunk.arrays.selection import OrthogonalSelection, PointSelection, expanded, select
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
@@ -24,24 +24,26 @@ __all__ = ["Inner", "inner_selection"]
 class Inner(NamedTuple):
     """An index into the dimensions of an array and of its sub-arrays."""
 
-    items: Cross | Points
+    items: OrthogonalSelection | PointSelection
     """Which items of the array are met."""
     within: tuple[NumpyArray[np.int64], ...]
     """Where in the sub-arrays of those: an index for NumPy, of the same order as `whole`."""
-    whole: Cross | Points
+    whole: OrthogonalSelection | PointSelection
     """What is meant, as a selection of all dimensions."""
 
     def taken(self, found: NumpyArray[Any]) -> NumpyArray[Any]:
         """Return what is meant, of the sub-arrays that `items` selects."""
         chosen: NumpyArray[Any] = found[self.within]
-        return self.whole.arranged(chosen) if isinstance(self.whole, Cross) else chosen
+        return self.whole.to_result(chosen) if isinstance(self.whole, OrthogonalSelection) else chosen
 
     def put(self, found: NumpyArray[Any], values: NumpyArray[Any]) -> None:
         """Put values, laid out like the result, into the sub-arrays that `items` selects."""
-        found[self.within] = self.whole.disarranged(values) if isinstance(self.whole, Cross) else values
+        found[self.within] = self.whole.from_result(values) if isinstance(self.whole, OrthogonalSelection) else values
 
 
-def inner_selection(key: object, shape: tuple[int, ...], inner: tuple[int, ...]) -> Cross | Points | Inner:
+def inner_selection(
+    key: object, shape: tuple[int, ...], inner: tuple[int, ...]
+) -> OrthogonalSelection | PointSelection | Inner:
     """Return what ``array["field"][key]`` means.
 
     Parameters
@@ -53,7 +55,7 @@ def inner_selection(key: object, shape: tuple[int, ...], inner: tuple[int, ...])
 
     Returns
     -------
-    Cross, Points or Inner
+    OrthogonalSelection, PointSelection or Inner
         A selection of the array's items if their sub-arrays are meant as a whole.
 
     Raises
@@ -66,7 +68,7 @@ def inner_selection(key: object, shape: tuple[int, ...], inner: tuple[int, ...])
     if outer is not None:
         return select(outer, shape)
     whole = select(key, (*shape, *inner))
-    return _crossed(whole, len(shape)) if isinstance(whole, Cross) else _pointed(whole, shape)
+    return _crossed(whole, len(shape)) if isinstance(whole, OrthogonalSelection) else _pointed(whole, shape)
 
 
 def _outer_key(entries: list[Any], ndim: int, inner: tuple[int, ...]) -> tuple[Any, ...] | None:
@@ -88,7 +90,7 @@ def _outer_key(entries: list[Any], ndim: int, inner: tuple[int, ...]) -> tuple[A
     return None
 
 
-def _crossed(whole: Cross, ndim: int) -> Inner:
+def _crossed(whole: OrthogonalSelection, ndim: int) -> Inner:
     lines: list[Any] = []
     places: list[Any] = []
     for axis in whole.axes[:ndim]:
@@ -100,11 +102,11 @@ def _crossed(whole: Cross, ndim: int) -> Inner:
             lines.append(distinct)
             places.append(back)
     places += [np.asarray(axis, np.int64) for axis in whole.axes[ndim:]]
-    items = Cross(tuple(lines), tuple(map(len, lines)))
+    items = OrthogonalSelection(tuple(lines), tuple(map(len, lines)))
     return Inner(items, np.ix_(*places), whole)
 
 
-def _pointed(whole: Points, shape: tuple[int, ...]) -> Inner:
+def _pointed(whole: PointSelection, shape: tuple[int, ...]) -> Inner:
     ndim = len(shape)
     flat: Any = np.zeros((1,) * len(whole.shape), np.int64)
     for at, line in enumerate(whole.coords[:ndim]):
@@ -112,4 +114,6 @@ def _pointed(whole: Points, shape: tuple[int, ...]) -> Inner:
     distinct, back = np.unique(flat, return_inverse=True)
     coords = tuple(np.asarray(line, np.int64) for line in np.unravel_index(distinct, shape)) if shape else ()
     within = (back.reshape(flat.shape), *whole.coords[ndim:])
-    return Inner(Points(coords, distinct.shape), tuple(np.broadcast_to(one, whole.shape) for one in within), whole)
+    return Inner(
+        PointSelection(coords, distinct.shape), tuple(np.broadcast_to(one, whole.shape) for one in within), whole
+    )

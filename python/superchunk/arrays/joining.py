@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from superchunk import _engine
-from superchunk._chunk_reads import chunk_bytes
 from superchunk._encoding import as_recorded
 from superchunk._shaped import is_shaped
+from superchunk._stored_chunks import chunk_bytes
 from superchunk.arrays.filling import build_array
-from superchunk.arrays.making import plan_array
 from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.pinning import pinned
+from superchunk.arrays.plan import plan_array
 from superchunk.arrays.sources import Source, source_of
-from superchunk.arrays.steady import held_still
 from superchunk.exceptions import ArgumentError
 from superchunk.params import MAX_DIM, number_of
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from superchunk.arrays.filling import Box
-    from superchunk.arrays.making import ArrayKeywords, Blueprint
+    from superchunk.arrays.plan import ArrayKeywords, ArrayPlan
     from superchunk.arrays.sources import Casting
     from superchunk.params import CParams
 
@@ -83,7 +83,7 @@ def concat(
 
     """
     given = list(arrays)
-    with held_still(given):
+    with pinned(given):
         sources = _sources(given, dtype, casting)
         return _joined(sources, _axis_of(axis, len(sources[0].shape)), given, kwargs)
 
@@ -124,7 +124,7 @@ def stack(
 
     """
     given = list(arrays)
-    with held_still(given):
+    with pinned(given):
         return _stacked(_sources(given, dtype, casting), axis, given, kwargs)
 
 
@@ -184,7 +184,7 @@ def _joined(
     ends = list(accumulate(source.shape[axis] for source in sources))
     whole = (*shape[:axis], ends[-1], *shape[axis + 1 :])
     new_axis = axis if added else None
-    blueprint = plan_array(whole, sources[0].dtype, _like_first(given[0], sources[0].dtype, keywords, new_axis))
+    plan = plan_array(whole, sources[0].dtype, _like_first(given[0], sources[0].dtype, keywords, new_axis))
 
     def read(box: Box) -> np.ndarray[Any, Any]:
         start, stop = box[axis].start, box[axis].stop
@@ -198,8 +198,8 @@ def _joined(
             number += 1
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
 
-    wanted = replace(as_recorded(blueprint.cparams), nthreads=1)
-    held = [_ChunksHeld(one, new_axis) if _fits(one, blueprint, wanted, new_axis) else None for one in given]
+    wanted = replace(as_recorded(plan.cparams), nthreads=1)
+    held = [_ChunksHeld(one, new_axis) if _fits(one, plan, wanted, new_axis) else None for one in given]
 
     def ready(box: Box) -> bytes | None:
         number = bisect_right(ends, box[axis].start)
@@ -209,7 +209,7 @@ def _joined(
         begin = ends[number] - sources[number].shape[axis]
         return chunks.at([edge.start - begin if at == axis else edge.start for at, edge in enumerate(box)])
 
-    return build_array(blueprint, read, ready=ready if any(held) else None)
+    return NDArray(build_array(plan, read, ready=ready if any(held) else None))
 
 
 def _like_first(first: object, dtype: np.dtype[Any], keywords: ArrayKeywords, new_axis: int | None) -> dict[str, Any]:
@@ -228,13 +228,13 @@ def _with_one(lengths: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     return lengths if axis is None else (*lengths[:axis], 1, *lengths[axis:])
 
 
-def _fits(given: object, blueprint: Blueprint, wanted: CParams, new_axis: int | None) -> TypeGuard[NDArray]:
+def _fits(given: object, plan: ArrayPlan, wanted: CParams, new_axis: int | None) -> TypeGuard[NDArray]:
     """Return whether chunks of `given`, which has no `new_axis`, are as the new array makes them, by `wanted`."""
-    if not isinstance(given, NDArray) or given._base is not None or given.schunk._postfilter is not None:
+    if not isinstance(given, NDArray) or given._base is not None or given.schunk._decoder.postfilter is not None:
         return False
-    held, new = given._form.layout, blueprint.layout
+    held, new = given._geometry.layout, plan.layout
     lengths = (_with_one(held.chunks, new_axis), _with_one(held.blocks, new_axis))
-    if (given.dtype, *lengths) != (blueprint.dtype, new.chunks, new.blocks):
+    if (given.dtype, *lengths) != (plan.dtype, new.chunks, new.blocks):
         return False
     if new_axis is not None and is_shaped(number_of(wanted.codec), bytes(map(number_of, wanted.filters))):
         return False  # one dimension more, and the same bytes mean something else
@@ -255,22 +255,19 @@ class _ChunksHeld:
 
     def __init__(self, array: NDArray, new_axis: int | None) -> None:
         self._store = array._handle.opened()
-        self._form = array._form
+        self._geometry = array._geometry
         self._new_axis = new_axis
 
     def at(self, starts: Sequence[int]) -> bytes | None:
         """Return the chunk that begins at an item, if one does; it is compared with its seal."""
-        form = self._form
-        own = [start for at, start in enumerate(starts) if at != self._new_axis]
-        number = 0
-        for start, (_, chunk, step, *_) in zip(own, form.places, strict=True):
-            if start % chunk:
-                return None
-            number += start // chunk * step
+        geometry = self._geometry
+        number = geometry.chunk_starting_at([start for at, start in enumerate(starts) if at != self._new_axis])
+        if number is None:
+            return None
         source = self._store.source(number)
         info = _engine.describe(source)
-        blocksize = form.layout.block_items * form.itemsize
-        if info.nbytes != form.chunk_nbytes or (info.blocksize != blocksize and not info.special):
+        blocksize = geometry.layout.block_items * geometry.itemsize
+        if info.nbytes != geometry.chunk_nbytes or (info.blocksize != blocksize and not info.special):
             return None
         self._store.check(number)
         return chunk_bytes(source)

@@ -1,7 +1,7 @@
-"""Items of a NumPy array, whatever its strides, into one compressed chunk.
+"""Items of a NumPy array, whatever its strides, compressed into one chunk.
 
-The engine reads them out of the memory in which they lie. Whether they are all one item is found out before, so
-that such a chunk takes no room: what the items of a whole chunk are is known here, and padding is not.
+The engine reads the items from the memory that holds them. A whole chunk of one repeated item is detected first and
+becomes a special chunk, which stores no items; padding does not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
-__all__ = ["lone_value", "memory_of", "pack_items"]
+__all__ = ["memory_of", "pack_items", "single_value"]
 
 _PROBE = 4096
 """Bytes that are compared first."""
@@ -39,7 +39,7 @@ def pack_items(
 
     """
     if whole and items.itemsize <= MAX_HEADER_TYPESIZE:
-        value = lone_value(items)
+        value = single_value(items)
         if value is not None:
             kind, item = (SpecialValue.VALUE, value) if any(value) else (SpecialValue.ZERO, None)
             chunk = _engine.special_chunk(
@@ -85,7 +85,7 @@ def memory_of(items: NumpyArray[Any]) -> _Memory:
     return _Memory(np.asarray(span), before)
 
 
-def lone_value(items: NumpyArray[Any]) -> bytes | None:
+def single_value(items: NumpyArray[Any]) -> bytes | None:
     """Return the bytes of the item that all of `items`, at least one, are; None if they are several."""
     if not any(items.strides):
         return items.reshape(-1)[:1].tobytes()

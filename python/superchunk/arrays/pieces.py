@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from superchunk.arrays.base import ArrayBase
-from superchunk.arrays.filling import boxes_of, put_boxes, put_special
-from superchunk.arrays.making import begin_array, plan_array
+from superchunk.arrays.filling import ChunkRow, boxes_of, put_boxes, put_special
 from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.plan import begin_array, plan_array
 from superchunk.arrays.sources import source_of
 from superchunk.exceptions import ArgumentError
 from superchunk.params import SpecialValue
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from superchunk.arrays.filling import Box
-    from superchunk.arrays.making import ArrayKeywords, Blueprint
     from superchunk.arrays.partition import Lengths
+    from superchunk.arrays.plan import ArrayKeywords, ArrayPlan
     from superchunk.arrays.sources import Source
 
     Place: TypeAlias = "slice | int | tuple[slice | int, ...]"
@@ -90,17 +88,17 @@ def from_pieces(
             msg = "dtype: expected one, for there is no piece to take it from"
             raise ArgumentError(msg)
         dtype = source_of(first[1] if placed and isinstance(first, tuple) else first).dtype
-    blueprint = plan_array(shape, dtype, kwargs)
-    if not blueprint.layout.ndim:
+    plan = plan_array(shape, dtype, kwargs)
+    if not plan.layout.ndim:
         msg = "shape: expected at least one dimension, got ()"
         raise ArgumentError(msg)
     every = coming if first is None else chain((first,), coming)
     if placed:
-        return _placed(blueprint, every)
-    rows = _Rows(every, blueprint)
-    with begin_array(blueprint) as schunk:
-        put_boxes(schunk, blueprint, rows.read, boxes_of(blueprint.layout))
-        rows.check_end()
+        return _placed(plan, every)
+    in_order = _PiecesInOrder(every, plan)
+    with begin_array(plan) as schunk:
+        put_boxes(schunk, plan, ChunkRow(in_order.take).read, boxes_of(plan.layout))
+        in_order.check_end()
     return NDArray(schunk)
 
 
@@ -119,7 +117,7 @@ def _has_a_place(first: object) -> bool:
     parts = where if isinstance(where, tuple) else (where,)
     if not all(isinstance(part, slice) or part is Ellipsis or hasattr(part, "__index__") for part in parts):
         return False
-    if any(isinstance(part, slice) or part is Ellipsis for part in parts) or isinstance(items, ArrayBase):
+    if any(isinstance(part, slice) or part is Ellipsis for part in parts) or isinstance(items, NDArray):
         return True
     try:
         same = np.shape(items) == np.shape(where)
@@ -134,10 +132,10 @@ def _has_a_place(first: object) -> bool:
     return True
 
 
-def _placed(blueprint: Blueprint, pieces: Iterator[Any]) -> NDArray:
+def _placed(plan: ArrayPlan, pieces: Iterator[Any]) -> NDArray:
     """Return an array of pieces with places."""
-    with begin_array(blueprint) as schunk:
-        put_special(schunk, blueprint, SpecialValue.ZERO, None)
+    with begin_array(plan) as schunk:
+        put_special(schunk, plan, SpecialValue.ZERO, None)
         array = NDArray(schunk)
         for number, piece in enumerate(pieces):
             if not isinstance(piece, tuple) or len(piece) != 2:  # noqa: PLR2004  (place and items)
@@ -147,26 +145,16 @@ def _placed(blueprint: Blueprint, pieces: Iterator[Any]) -> NDArray:
     return array
 
 
-class _Rows:
-    """Pieces in order, of which the row of chunks is held that is being filled."""
+class _PiecesInOrder:
+    """Pieces that follow each other along the first dimension, taken as rows are needed."""
 
-    def __init__(self, pieces: Iterator[Any], blueprint: Blueprint) -> None:
+    def __init__(self, pieces: Iterator[Any], plan: ArrayPlan) -> None:
         self._pieces = pieces
-        self._shape = blueprint.layout.shape
-        self._dtype = blueprint.dtype
+        self._shape = plan.layout.shape
+        self._dtype = plan.dtype
         self._piece: Source | None = None
         self._used = 0
         self._number = -1
-        self._start = -1
-        self._row = np.empty(0)
-
-    def read(self, box: Box) -> np.ndarray[Any, Any]:
-        """Return the items of a box, putting together the next row of chunks if it begins one."""
-        start, stop = box[0].start, box[0].stop
-        if start != self._start:
-            self._row = self._take(start, stop)
-            self._start = start
-        return self._row[(slice(None), *box[1:])]
 
     def check_end(self) -> None:
         """Raise an error when there are more rows than the array has."""
@@ -192,9 +180,8 @@ class _Rows:
             self._piece, self._used = piece, 0
         return self._piece
 
-    def _take(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+    def take(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         """Return the rows from `start` to `stop`."""
-        self._row = np.empty(0)  # not three of them at a time
         row = np.empty((stop - start, *self._shape[1:]), self._dtype)
         across = tuple(slice(0, length) for length in self._shape[1:])
         filled = 0

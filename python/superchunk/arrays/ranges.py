@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from superchunk.arrays.filling import build_array, build_special, packed, put_special
-from superchunk.arrays.making import as_shape, begin_array, plan_array
 from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.plan import as_shape, begin_array, plan_array
 from superchunk.exceptions import ArgumentError
 from superchunk.params import SpecialValue
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from superchunk.arrays.filling import Box, Produce
-    from superchunk.arrays.making import ArrayKeywords, Blueprint
     from superchunk.arrays.partition import Lengths
+    from superchunk.arrays.plan import ArrayKeywords, ArrayPlan
 
 __all__ = ["arange", "eye", "linspace"]
 
@@ -80,8 +80,8 @@ def arange(
     if prod(wanted) != count:
         msg = f"shape: expected one of {count} items, as in the range, got {wanted}"
         raise ArgumentError(msg)
-    blueprint = plan_array(wanted, kind, kwargs)
-    kind = blueprint.dtype
+    plan = plan_array(wanted, kind, kwargs)
+    kind = plan.dtype
     native = kind.newbyteorder("=")
     if count * kind.itemsize <= _WHOLE_NBYTES or not _computable(native):
         whole: np.ndarray[Any, Any] = np.arange(start, stop, step, native)  # type: ignore[call-overload]  # of any dtype
@@ -94,7 +94,7 @@ def arange(
         def values(index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             return _computed(index, first, delta, native).astype(kind, copy=False)
 
-    return build_array(blueprint, _by_index(blueprint, values, c_order=c_order))
+    return NDArray(build_array(plan, _by_index(plan, values, c_order=c_order)))
 
 
 def linspace(
@@ -145,8 +145,8 @@ def linspace(
         msg = f"start, stop: expected numbers, got shapes {low.shape} and {high.shape}"
         raise ArgumentError(msg)
     exact = np.result_type(low, high, float(count))
-    blueprint = plan_array(wanted, exact if dtype is None else dtype, kwargs)
-    kind = blueprint.dtype
+    plan = plan_array(wanted, exact if dtype is None else dtype, kwargs)
+    kind = plan.dtype
     span = np.subtract(high, low, dtype=exact)
     parts = count - 1 if endpoint else count
     step = span / parts if parts > 0 else None
@@ -167,7 +167,7 @@ def linspace(
             np.floor(items, out=items)
         return items.astype(kind, copy=False)
 
-    return build_array(blueprint, _by_index(blueprint, values, c_order=c_order))
+    return NDArray(build_array(plan, _by_index(plan, values, c_order=c_order)))
 
 
 def eye(
@@ -198,35 +198,35 @@ def eye(
     """
     shape = (operator.index(N), operator.index(N if M is None else M))
     diagonal = operator.index(k)
-    blueprint = plan_array(shape, dtype, kwargs)
-    if blueprint.layout.ndim != len(shape):
+    plan = plan_array(shape, dtype, kwargs)
+    if plan.layout.ndim != len(shape):
         msg = f"dtype: expected no sub-array, got {dtype}"
         raise ArgumentError(msg)
-    met = _on_diagonal(blueprint, diagonal)
+    intersected = _on_diagonal(plan, diagonal)
 
     def produce(box: Box) -> np.ndarray[Any, Any]:
         rows, columns = box
         offset = diagonal + rows.start - columns.start
-        return np.eye(rows.stop - rows.start, columns.stop - columns.start, offset, blueprint.dtype)
+        return np.eye(rows.stop - rows.start, columns.stop - columns.start, offset, plan.dtype)
 
-    if not met:
-        return build_special(blueprint, SpecialValue.ZERO)
-    with begin_array(blueprint) as schunk:
-        put_special(schunk, blueprint, SpecialValue.ZERO, None)
+    if not intersected:
+        return NDArray(build_special(plan, SpecialValue.ZERO))
+    with begin_array(plan) as schunk:
+        put_special(schunk, plan, SpecialValue.ZERO, None)
         store = schunk._handle.opened()
-        chunks = packed(schunk, blueprint, produce, (box for _, box in met))
-        for (nchunk, _), chunk in zip(met, chunks, strict=True):
+        chunks = packed(schunk, plan, produce, (box for _, box in intersected))
+        for (nchunk, _), chunk in zip(intersected, chunks, strict=True):
             store.replace(nchunk, chunk)
     return NDArray(schunk)
 
 
-def _on_diagonal(blueprint: Blueprint, k: int) -> list[tuple[int, Box]]:
-    """Return number and box of each chunk that the diagonal ``column - row == k`` meets."""
-    layout = blueprint.layout
+def _on_diagonal(plan: ArrayPlan, k: int) -> list[tuple[int, Box]]:
+    """Return number and box of each chunk that the diagonal ``column - row == k`` intersects."""
+    layout = plan.layout
     if not layout.nchunks:
         return []
     (height, width), (tall, wide) = layout.shape, layout.chunks
-    met: list[tuple[int, Box]] = []
+    intersected: list[tuple[int, Box]] = []
     for number, top in enumerate(range(0, height, tall)):
         bottom = min(top + tall, height)
         first, last = max(top + k, 0), min(bottom + k, width)
@@ -234,15 +234,17 @@ def _on_diagonal(blueprint: Blueprint, k: int) -> list[tuple[int, Box]]:
             continue
         for column in range(first // wide, (last - 1) // wide + 1):
             left = column * wide
-            met.append((number * layout.grid[1] + column, (slice(top, bottom), slice(left, min(left + wide, width)))))
-    return met
+            intersected.append(
+                (number * layout.grid[1] + column, (slice(top, bottom), slice(left, min(left + wide, width))))
+            )
+    return intersected
 
 
 def _by_index(
-    blueprint: Blueprint, values: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]], *, c_order: bool
+    plan: ArrayPlan, values: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]], *, c_order: bool
 ) -> Produce:
     """Return what produces the items of boxes, given the function from item numbers to values."""
-    shape = blueprint.layout.shape
+    shape = plan.layout.shape
     weights = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
     done = 0
 

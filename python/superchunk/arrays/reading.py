@@ -1,11 +1,13 @@
-"""Reading items of an array: a plan, sources from the store, and one call of the engine.
+"""Reading items of an array: a planned key, sources of chunks from the store, and one call of the engine.
 
 ::
 
-    key ──> Cross ──> a box: ascending positions in each dimension ──> read_box ──> turned as the key wants
-        └─> Points ─> chunk and place in it of every item ───────────> read_points
+    box ────────────────────> within one chunk, and small ─────────────────> one call of the store
+     └──────────────────────> chunks that it intersects ───────────────────> read_box
+    OrthogonalSelection ────> ascending positions in each dimension ───────> read_box, and in the key's order
+    PointSelection ─────────> chunk and place in it of every item ─────────> read_points
 
-Integers and plain slices, the usual keys, have a way of their own that makes no object besides the result.
+Keys are planned in `selection`; which chunks hold the items is worked out in `geometry`.
 
 Source: docs/format/b2nd.md, "Geometry" and "Reading a box".
 """
@@ -18,24 +20,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
-from superchunk._checking import check_source
-from superchunk._chunk_reads import chunk_bytes
-from superchunk._shaped import with_shape
-from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
-from superchunk.arrays.selection import Points, cross_of, out_of_bounds, select
-from superchunk.exceptions import UnsupportedError
+from superchunk.arrays.selection import PointSelection, box_selection, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk.arrays.form import Form
-    from superchunk.arrays.selection import Cross
-    from superchunk.schunk import SChunk
+    from superchunk.arrays.geometry import ArrayGeometry
+    from superchunk.arrays.selection import BoxPlan, OrthogonalSelection
+    from superchunk.arrays.view import ArrayView
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["read_cross", "read_item", "read_key", "read_selection"]
+__all__ = ["read_box", "read_into", "read_key", "read_selection", "read_small"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
@@ -49,221 +46,177 @@ _MOST_MASKED = 2**26
 """Bytes of a row of chunks, up to which that is done."""
 
 
-def read_item(schunk: SChunk, store: ChunkStore, form: Form, raw: bytes, key: object) -> NumpyArray[Any] | None:
-    """Return the one item or the small box that `key` means, if the store can give it in one call; None otherwise.
+def read_small(store: ChunkStore, layer: str, geometry: ArrayGeometry, planned: BoxPlan) -> NumpyArray[Any] | None:
+    """Return one item or a small box within one chunk, if the store can give it in one call; None otherwise.
 
     Parameters
     ----------
-    schunk, store
-        Where it is.
-    form
-        Of the array, as it was when it was used last.
-    raw
-        The metalayer as it is now.
-    key
-        Any index.
+    store
+        Holds the chunks.
+    layer
+        The name of the array's metalayer.
+    geometry
+        Of the array, as it was last; the result is None if the metalayer has changed.
+    planned
+        Which items.
 
     """
-    entries = key if type(key) is tuple else (key,)
-    if (
-        raw is not form.raw
-        or len(entries) != form.ndim
-        or form.shown is not None
-        or store.nchunks != form.nchunks
-        or schunk._postfilter is not None
-        or schunk._handle.options.verify is not None
-    ):
-        return None
-    place = 0
-    for at, (size, chunk, step, block, between, within) in zip(entries, form.places, strict=False):
-        if type(at) is not int or not 0 <= at < size:
-            return _read_box(store, form, entries) if type(at) is slice else None
-        first, inner = divmod(at, chunk)
-        place += first * step * form.chunk_items + inner // block * between + inner % block * within
-    place *= form.itemsize
-    item, buffer = form.empty(())
-    found = store.read_small(place, place + form.itemsize, form.itemsize, buffer)
-    return None if found is None else item
-
-
-def _read_box(store: ChunkStore, form: Form, entries: tuple[Any, ...]) -> NumpyArray[Any] | None:
-    """Return the items of integers and slices of step 1 within one chunk, if they are few; None otherwise."""
-    number, nbytes = 0, form.itemsize
-    box: list[tuple[int, int, int]] = []
-    shape: list[int] = []
-    for entry, (size, chunk, step, _, _, _) in zip(entries, form.places, strict=False):
-        if type(entry) is slice:
-            start, stop, stride = entry.indices(size)
-            if stride != 1:
-                return None
-            shape.append(stop - start)
-            nbytes *= stop - start
-        elif type(entry) is int and 0 <= entry < size:
-            start, stop = entry, entry + 1
-        else:
+    box, shape = planned
+    itemsize = geometry.itemsize
+    if not shape:
+        if store.meta[layer] != geometry.meta_bytes:
             return None
+        number, place = geometry.locate([start for start, _, _ in box])
+        at = (number * geometry.chunk_items + place) * itemsize
+        items, buffer = geometry.empty(shape)
+        found = store.read_small(at, at + itemsize, itemsize, buffer)
+        return None if found is None else items
+    if prod(shape) * itemsize > _SMALL:
+        return None
+    number = 0
+    for (start, stop, _), (_, chunk, step, *_) in zip(box, geometry.axis_plans, strict=True):
         first = start // chunk
-        if start >= stop or (stop - 1) // chunk != first:
+        if (stop - 1) // chunk != first:
             return None
         number += first * step
-        box.append((start, stop, 1))
-    if nbytes > _SMALL:
+    if store.meta[layer] != geometry.meta_bytes:
         return None
-    items, buffer = form.empty(tuple(shape))
-    at = number * form.chunk_nbytes
-    found = store.read_small(at, at + 1, form.itemsize, buffer, (form.geometry, box))
+    items, buffer = geometry.empty(shape)
+    at = number * geometry.chunk_nbytes
+    found = store.read_small(at, at + 1, itemsize, buffer, (geometry.native, box))
     return None if found is None else items
 
 
-def read_key(schunk: SChunk, store: ChunkStore, form: Form, key: object) -> NumpyArray[Any]:
-    """Return the items that `key` means, as a new array."""
-    entries = key if type(key) is tuple else (key,)
-    if form.shown is None and len(entries) <= form.ndim and form.chunk_nbytes:
-        quick = _read_quickly(schunk, store, form, entries)
-        if quick is not None:
-            return quick
-    if type(key) is np.ndarray and key.dtype == bool and key.shape == form.shape and _row_nbytes(form) <= _MOST_MASKED:
-        count = int(np.count_nonzero(key))
-        if count * _SPARSE >= key.size:
-            return _read_masked(schunk, store, form, key, count)
-    return read_selection(schunk, store, form, select(key, form.shape))
+def read_box(view: ArrayView, planned: BoxPlan) -> NumpyArray[Any]:
+    """Return the items of a box as a new array.
+
+    Parameters
+    ----------
+    view
+        The array; all its dimensions are shown.
+    planned
+        Which items.
+
+    """
+    box, shape = planned
+    geometry = view.geometry
+    items, buffer = geometry.empty(shape)
+    if shape:
+        sources = _sources_of(view, geometry.chunk_numbers(box))
+        view.decoder.read_box(view.store, geometry.native, sources, box, buffer)
+        return items
+    number, place = geometry.locate([start for start, _, _ in box])
+    at = place * geometry.itemsize
+    request = (_sources_of(view, [number])[0], geometry.chunk_nbytes, at, at + geometry.itemsize, 0)
+    view.decoder.read(view.store, [request], buffer)
+    return items
 
 
-def _row_nbytes(form: Form) -> int:
+def read_key(view: ArrayView, key: object) -> NumpyArray[Any]:
+    """Return the items that a key, which is no box, means as a new array."""
+    geometry = view.geometry
+    if type(key) is np.ndarray and key.dtype == bool and key.shape == geometry.shape:
+        row_nbytes = _row_nbytes(geometry)
+        count = int(np.count_nonzero(key)) if row_nbytes <= _MOST_MASKED else 0
+        if row_nbytes <= _MOST_MASKED and count * _SPARSE >= key.size:
+            return _read_masked(view, key, count)
+    return read_selection(view, select(key, geometry.shape))
+
+
+def _row_nbytes(geometry: ArrayGeometry) -> int:
     """Return the bytes of one row of chunks; more than any bound for an array without rows or items."""
-    if not form.size or not form.ndim:
+    if not geometry.size or not geometry.ndim:
         return _MOST_MASKED + 1
-    return form.chunks[0] * prod(form.shape[1:]) * form.itemsize
+    return geometry.chunks[0] * prod(geometry.shape[1:]) * geometry.itemsize
 
 
-def _read_masked(
-    schunk: SChunk, store: ChunkStore, form: Form, mask: NumpyArray[np.bool_], count: int
-) -> NumpyArray[Any]:
+def _read_masked(view: ArrayView, mask: NumpyArray[np.bool_], count: int) -> NumpyArray[Any]:
     """Return the `count` items that a mask of the array's shape lets through: some rows of chunks at a time."""
-    found, _ = form.empty((count,))
-    rows = form.chunks[0] * max(_SLAB // _row_nbytes(form), 1)
-    slab, _ = form.empty((min(rows, form.shape[0]), *form.shape[1:]))
+    geometry = view.geometry
+    found, _ = geometry.empty((count,))
+    rows = geometry.chunks[0] * max(_SLAB // _row_nbytes(geometry), 1)
+    slab, _ = geometry.empty((min(rows, geometry.shape[0]), *geometry.shape[1:]))
     done = 0
-    for low in range(0, form.shape[0], rows):
+    for low in range(0, geometry.shape[0], rows):
         part = mask[low : low + rows]
         taken = int(np.count_nonzero(part))
         if taken:
-            region = (slice(low, low + len(part)), *form.tail[1:])
-            items = read_selection(schunk, store, form, cross_of(region, form.shape), slab[: len(part)])
+            region = (slice(low, low + len(part)), *(slice(None),) * (geometry.ndim - 1))
+            items = read_selection(view, box_selection(region, geometry.shape), slab[: len(part)])
             found[done : done + taken] = items[part]
             done += taken
     return found
 
 
-def _read_quickly(schunk: SChunk, store: ChunkStore, form: Form, entries: tuple[Any, ...]) -> NumpyArray[Any] | None:  # noqa: C901, PLR0912  (one pass without calls: the hottest path)
-    """Return the items of integers and slices of step 1; None for any other key."""
-    if schunk._postfilter is not None or schunk._handle.options.verify is not None:
-        return None
-    if len(entries) < form.ndim:
-        entries += form.tail[len(entries) :]
-    number = place = 0
-    box: list[tuple[int, int, int]] = []
-    shape: list[int] = []
-    spans: list[tuple[int, int, int]] = []
-    several = False
-    for entry, (size, chunk, step, block, between, within) in zip(entries, form.places, strict=True):
-        if type(entry) is slice:
-            start, stop, stride = entry.indices(size)
-            if stride != 1 or start >= stop:
-                return None
-            shape.append(stop - start)
-            box.append((start, stop, 1))
-            first, last = start // chunk, (stop - 1) // chunk
-            number += first * step
-            spans.append((first * step, last * step + 1, step))
-            several = several or first != last
-        else:
-            if type(entry) is not int:
-                if not isinstance(entry, np.integer):
-                    return None
-                entry = int(entry)  # noqa: PLW2901  (the same number)
-            at = entry + size if entry < 0 else entry
-            if not 0 <= at < size:
-                raise out_of_bounds(entry, len(box), size)
-            first = at // chunk
-            box.append((at, at + 1, 1))
-            number += first * step
-            spans.append((first * step, first * step + 1, 1))
-            at -= first * chunk
-            place += at // block * between + at % block * within
-    items, buffer = form.empty(tuple(shape))
-    hooks = hooks_for(schunk._user) if ucodecs_registry or ufilters_registry else None
-    try:
-        if not shape:
-            at = place * form.itemsize
-            request = (store.source(number), form.chunk_nbytes, at, at + form.itemsize, 0)
-            _engine.read([request], buffer, itemsize=form.itemsize, hooks=hooks)
-            return items
-        if several:
-            numbers = [0]
-            for span in spans:
-                numbers = [n + m for n in numbers for m in range(*span)]
-            sources = store.picked(numbers)
-        else:
-            sources = [store.source(number)]
-        _engine.read_box(form.geometry, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks)
-    except UnsupportedError:
-        return None  # what goes by the shape of blocks, or is not there: the general way finds out
-    return items
+def read_into(
+    view: ArrayView, selection: OrthogonalSelection | PointSelection, out: NumpyArray[Any] | None
+) -> NumpyArray[Any]:
+    """Return the items of a selection, in the array that a user gave for them if that is not None.
+
+    Raises
+    ------
+    TypeError
+        `out` is no NumPy array.
+    ValueError
+        `out` has another shape, or is read-only.
+
+    """
+    if out is not None and not isinstance(out, np.ndarray):
+        msg = f"out: expected a NumPy array, got {type(out).__name__}"
+        raise TypeError(msg)
+    if out is not None and out.shape != selection.shape:
+        msg = f"out: expected shape {selection.shape}, got {out.shape}"
+        raise ValueError(msg)
+    if out is not None and not out.flags.writeable:
+        msg = "out: expected a writable array, got a read-only one"
+        raise ValueError(msg)
+    return read_selection(view, selection, out)
 
 
 def read_selection(
-    schunk: SChunk, store: ChunkStore, form: Form, selection: Cross | Points, out: NumpyArray[Any] | None = None
+    view: ArrayView, selection: OrthogonalSelection | PointSelection, out: NumpyArray[Any] | None = None
 ) -> NumpyArray[Any]:
     """Return the items of a selection, in `out` if that is given.
 
     Parameters
     ----------
-    schunk, store
-        Where they are.
-    form
-        Of the array.
+    view
+        The array.
     selection
-        Of what the user sees of it.
+        Of the dimensions that the user sees.
     out
         An array of the result's shape, of any dtype that the items can be cast to.
 
     """
-    fits = out is not None and out.shape == selection.shape and out.dtype == form.dtype and out.flags.c_contiguous
-    chosen = form.physical(selection)
-    if isinstance(chosen, Points):
-        target = out if fits and out is not None else form.empty(chosen.shape)[0]
+    geometry = view.geometry
+    fits = out is not None and out.shape == selection.shape and out.dtype == geometry.dtype and out.flags.c_contiguous
+    chosen = geometry.physical(selection)
+    if isinstance(chosen, PointSelection):
+        target = out if fits and out is not None else geometry.empty(chosen.shape)[0]
         if target.size:
-            _read_points(schunk, store, form, chosen, target)
+            _read_points(view, chosen, target)
     else:
-        target = read_cross(schunk, store, form, chosen, out if fits else None)
+        target = _read_orthogonal(view, chosen, out if fits else None)
     if out is not None and target is not out:
         out[...] = target
         return out
     return target
 
 
-def read_cross(
-    schunk: SChunk, store: ChunkStore, form: Form, cross: Cross, out: NumpyArray[Any] | None = None
-) -> NumpyArray[Any]:
-    """Return the items of a selection of all dimensions, crossed; in `out` where that needs no second array."""
-    counts = cross.counts
-    if 0 in counts:
-        return np.empty(cross.shape, form.dtype)
-    box, turns = _box_of(cross)
+def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: NumpyArray[Any] | None) -> NumpyArray[Any]:
+    """Return the items of a selection of all dimensions; in `out` where that needs no second array."""
+    geometry = view.geometry
+    if 0 in selection.counts:
+        return np.empty(selection.shape, geometry.dtype)
+    box, turns = _box_of(selection)
     sizes = tuple(len(range(*part)) if isinstance(part, tuple) else len(part) for part in box)
     plain = all(isinstance(turn, slice) and turn.step is None for turn in turns)
-    if out is not None and plain and cross.order is None:
-        items, buffer = out, form.buffer_of(out)
+    if out is not None and plain and selection.order is None:
+        items, buffer = out, geometry.buffer_of(out)
     else:
-        items, buffer = form.empty(sizes)
-    sources = _prepared(schunk, store, form, _numbers_met(box, form))
-    with_shape(
-        store.meta,
-        schunk._user,
-        form.itemsize,
-        lambda hooks, _: _engine.read_box(form.geometry, sources, box, buffer, nthreads=schunk._nthreads, hooks=hooks),
-    )
+        items, buffer = geometry.empty(sizes)
+    sources = _sources_of(view, geometry.chunk_numbers(box))
+    view.decoder.read_box(view.store, geometry.native, sources, box, buffer)
     if items is out:
         return items
     if not plain:
@@ -271,14 +224,14 @@ def read_cross(
         for dimension, turn in enumerate(turns):
             if not isinstance(turn, slice):
                 items = items.take(turn, axis=dimension)
-    return cross.arranged(items)
+    return selection.to_result(items)
 
 
-def _box_of(cross: Cross) -> tuple[list[Any], list[Any]]:
+def _box_of(selection: OrthogonalSelection) -> tuple[list[Any], list[Any]]:
     """Return ascending positions for the engine, and how to turn what it reads in each dimension."""
     box: list[Any] = []
     turns: list[Any] = []
-    for axis in cross.axes:
+    for axis in selection.axes:
         if isinstance(axis, range):
             backwards = axis.step < 0
             turns.append(slice(None, None, -1) if backwards and len(axis) > 1 else slice(None))
@@ -294,44 +247,24 @@ def _box_of(cross: Cross) -> tuple[list[Any], list[Any]]:
     return box, turns
 
 
-def _numbers_met(box: Sequence[Any], form: Form) -> list[int]:
-    """Return the numbers of the chunks that a box meets, ascending."""
-    numbers = [0]
-    for line in _lines_met(box, form):
-        numbers = [n + m for n in numbers for m in line]
-    return numbers
-
-
-def _lines_met(box: Sequence[Any], form: Form) -> list[Sequence[int]]:
-    """Return for each dimension what its chunks that a box meets add to the chunk number, ascending."""
-    lists: list[Sequence[int]] = []
-    for part, (_, chunk, step, *_) in zip(box, form.places, strict=True):
-        if not isinstance(part, tuple):
-            lists.append((np.unique(part // chunk) * step).tolist())
-            continue
-        start, stop, stride = part
-        if stride <= chunk:
-            lists.append([at * step for at in range(start // chunk, (stop - 1) // chunk + 1)])
-        else:
-            lists.append([at // chunk * step for at in range(start, stop, stride)])
-    return lists
-
-
-def _prepared(schunk: SChunk, store: ChunkStore, form: Form, numbers: Sequence[int]) -> list[Any]:
+def _sources_of(view: ArrayView, numbers: Sequence[int]) -> list[Any]:
     """Return the sources of chunks, compared with their seals or through the postfilter if that is asked for."""
-    sources = store.picked(numbers)
-    handle = schunk._handle
-    if handle.options.verify is not None:
+    store, decoder = view.store, view.decoder
+    sources = store.picked(numbers) if len(numbers) > 1 else [store.source(numbers[0])]
+    if decoder.verified:
         for number, source in zip(numbers, sources, strict=True):
-            check_source(handle, number, source)
-    if schunk._postfilter is None:
+            decoder.check(store, number, source)
+    if decoder.postfilter is None:
         return sources
-    params = _engine.EncodeParams(clevel=0, typesize=1, blocksize=form.layout.block_items * form.itemsize)
-    plain = [schunk.decompress_chunk(number) or chunk_bytes(store.source(number)) for number in numbers]
-    return [_engine.compress(content, params) for content in plain]
+    geometry = view.geometry
+    params = _engine.EncodeParams(clevel=0, typesize=1, blocksize=geometry.layout.block_items * geometry.itemsize)
+    filtered = [memoryview(bytearray(geometry.chunk_nbytes)) for _ in numbers]
+    for number, content in zip(numbers, filtered, strict=True):
+        decoder.read_chunk(store, number, geometry.chunk_nbytes, content)
+    return [_engine.compress(content, params) for content in filtered]
 
 
-def _read_points(schunk: SChunk, store: ChunkStore, form: Form, points: Points, items: NumpyArray[Any]) -> None:
+def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]) -> None:
     """Fill `items`, which is C-contiguous and of the points' shape."""
     shape = points.shape
     total = prod(shape)
@@ -340,27 +273,14 @@ def _read_points(schunk: SChunk, store: ChunkStore, form: Form, points: Points, 
         for low in range(0, shape[0], rows):
             high = min(low + rows, shape[0])
             coords = tuple(axis[low:high] if axis.shape[0] > 1 else axis for axis in points.coords)
-            _read_points(schunk, store, form, Points(coords, (high - low, *shape[1:])), items[low:high])
+            _read_points(view, PointSelection(coords, (high - low, *shape[1:])), items[low:high])
         return
-    number: Any = np.zeros((1,) * len(shape), np.int64)
-    place: Any = number
-    for axis, (_, chunk, step, block, between, within) in zip(points.coords, form.places, strict=True):
-        nchunk = axis // chunk
-        inner = axis - nchunk * chunk
-        number = number + nchunk * step
-        place = place + inner // block * between + inner % block * within
-    numbers, nsource = _distinct(np.broadcast_to(number, shape).reshape(-1), store.nchunks)
-    places = np.ascontiguousarray(np.broadcast_to(place, shape).reshape(-1))
-    sources = _prepared(schunk, store, form, numbers.tolist())
-    buffer, nthreads = form.buffer_of(items), schunk._nthreads
-    with_shape(
-        store.meta,
-        schunk._user,
-        form.itemsize,
-        lambda hooks, _: _engine.read_points(
-            form.geometry, sources, nsource, places, buffer, nthreads=nthreads, hooks=hooks
-        ),
-    )
+    geometry, store = view.geometry, view.store
+    number, place = geometry.locate(points.coords)
+    numbers, nsource = _distinct(np.broadcast_to(np.asarray(number, np.int64), shape).reshape(-1), store.nchunks)
+    places = np.ascontiguousarray(np.broadcast_to(np.asarray(place, np.int64), shape).reshape(-1))
+    sources = _sources_of(view, numbers.tolist())
+    view.decoder.read_points(store, geometry.native, sources, nsource, places, geometry.buffer_of(items))
 
 
 def _distinct(numbers: NumpyArray[np.int64], nchunks: int) -> tuple[NumpyArray[np.int64], NumpyArray[np.int64]]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from superchunk.arrays.base import ArrayBase
-from superchunk.arrays.filling import build_array
-from superchunk.arrays.making import as_shape, plan_array
+from superchunk.arrays.filling import ChunkRow, build_array
+from superchunk.arrays.pinning import pinned
+from superchunk.arrays.plan import as_shape, plan_array
 from superchunk.arrays.selection import expanded, select
 from superchunk.arrays.sources import source_of
-from superchunk.arrays.steady import held_still
+from superchunk.arrays.view import is_ndarray
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk.arrays.filling import Box
-    from superchunk.arrays.ndarray import NDArray
+    from superchunk.arrays.view import NDArrayLike
+    from superchunk.schunk import SChunk
 
 __all__ = ["permuted", "reshaped", "sliced"]
 
@@ -33,13 +34,13 @@ _SLAB_NBYTES: Final = 2**25
 """Bytes of rows, at most, that are read at a time to be given another shape."""
 
 
-def sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
+def sliced(array: NDArrayLike, key: object, keywords: Mapping[str, Any]) -> SChunk:
     """Return what an index means as a new array, compressed in the same way; see `NDArray.slice`."""
-    with held_still((array,)):
+    with pinned((array,)):
         return _sliced(array, key, keywords)
 
 
-def _sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray:
+def _sliced(array: NDArrayLike, key: object, keywords: Mapping[str, Any]) -> SChunk:
     shape = array.shape
     selection = select(key, shape)
     given = dict(keywords)
@@ -47,13 +48,13 @@ def _sliced(array: NDArray, key: object, keywords: Mapping[str, Any]) -> NDArray
         given["cparams"] = array.cparams
     if given.get("dparams") is None:
         given["dparams"] = array.dparams
-    blueprint = plan_array(selection.shape, array.dtype, given)
+    plan = plan_array(selection.shape, array.dtype, given)
     entries = expanded(key, len(shape))
     if any(isinstance(entry, np.ndarray) for entry in entries):
         items = array[key]
-        return build_array(blueprint, lambda box: items[(*box, ...)])
+        return build_array(plan, lambda box: items[(*box, ...)])
     parts = [entry for entry in entries if entry is not Ellipsis]
-    return build_array(blueprint, lambda box: array[_inner_key(parts, shape, box)])
+    return build_array(plan, lambda box: array[_inner_key(parts, shape, box)])
 
 
 def _inner_key(parts: list[Any], shape: tuple[int, ...], box: Box) -> tuple[Any, ...]:
@@ -77,13 +78,13 @@ def _inner_key(parts: list[Any], shape: tuple[int, ...], box: Box) -> tuple[Any,
     return tuple(key)
 
 
-def reshaped(array: NDArray, shape: Any, keywords: Mapping[str, Any], *, c_order: bool) -> NDArray:  # noqa: ANN401
+def reshaped(array: NDArrayLike, shape: Any, keywords: Mapping[str, Any], *, c_order: bool) -> SChunk:  # noqa: ANN401
     """Return a one-dimensional array's items in another shape; see `NDArray.reshape`."""
-    with held_still((array,)):
+    with pinned((array,)):
         return _reshaped(array, as_shape(shape), keywords, c_order=c_order)
 
 
-def _reshaped(array: NDArray, wanted: tuple[int, ...], keywords: Mapping[str, Any], *, c_order: bool) -> NDArray:
+def _reshaped(array: NDArrayLike, wanted: tuple[int, ...], keywords: Mapping[str, Any], *, c_order: bool) -> SChunk:
     if array.ndim != 1:
         msg = f"reshape: expected an array of 1 dimension, got {array.ndim}"
         raise ArgumentError(msg)
@@ -93,12 +94,12 @@ def _reshaped(array: NDArray, wanted: tuple[int, ...], keywords: Mapping[str, An
     given = dict(keywords)
     if given.get("cparams") is None:
         given["cparams"] = array.cparams
-    blueprint = plan_array(wanted, array.dtype, given)
+    plan = plan_array(wanted, array.dtype, given)
     produce = _rows_of(array, wanted) if c_order else _run_of(array)
-    return build_array(blueprint, produce)
+    return build_array(plan, produce)
 
 
-def _run_of(array: NDArray) -> Callable[[Box], NumpyArray[Any]]:
+def _run_of(array: NDArrayLike) -> Callable[[Box], NumpyArray[Any]]:
     """Return what gives each box the next items."""
     done = 0
 
@@ -112,32 +113,27 @@ def _run_of(array: NDArray) -> Callable[[Box], NumpyArray[Any]]:
     return produce
 
 
-def _rows_of(array: NDArray, shape: tuple[int, ...]) -> Callable[[Box], NumpyArray[Any]]:
+def _rows_of(array: NDArrayLike, shape: tuple[int, ...]) -> Callable[[Box], NumpyArray[Any]]:
     """Return what gives each box its items in C order, keeping the rows that the last box was cut from."""
     row = prod(shape[1:])
-    kept: tuple[slice, NumpyArray[Any]] | None = None
+    rows_held = ChunkRow(lambda start, stop: array[start * row : stop * row].reshape((stop - start, *shape[1:])))
 
     def produce(box: Box) -> NumpyArray[Any]:
-        nonlocal kept
         if not box:
             found: NumpyArray[Any] = array[0]
             return found
-        rows = box[0]
-        if (rows.stop - rows.start) * row * array.itemsize > _SLAB_NBYTES:
-            places = [np.arange(edge.start, edge.stop, dtype=np.int64) for edge in box]
-            flat = np.zeros((), np.int64)
-            for line, size in zip(places, shape, strict=True):
-                flat = flat[..., None] * size + line
-            return np.asarray(array[flat])
-        if kept is None or kept[0] != rows:
-            slab = array[rows.start * row : rows.stop * row]
-            kept = rows, slab.reshape((rows.stop - rows.start, *shape[1:]))
-        return kept[1][(slice(None), *box[1:])]
+        if (box[0].stop - box[0].start) * row * array.itemsize <= _SLAB_NBYTES:
+            return rows_held.read(box)
+        places = [np.arange(edge.start, edge.stop, dtype=np.int64) for edge in box]
+        flat = np.zeros((), np.int64)
+        for line, size in zip(places, shape, strict=True):
+            flat = flat[..., None] * size + line
+        return np.asarray(array[flat])
 
     return produce
 
 
-def permuted(array: object, axes: Sequence[int], keywords: Mapping[str, Any]) -> NDArray:
+def permuted(array: object, axes: Sequence[int], keywords: Mapping[str, Any]) -> SChunk:
     """Return a copy with the dimensions in another order, `axes` of those that there are; see `permute_dims`.
 
     Chunks and blocks of an `NDArray` turn with it, if nothing else is asked for: each is then decoded once.
@@ -147,13 +143,13 @@ def permuted(array: object, axes: Sequence[int], keywords: Mapping[str, Any]) ->
         return tuple(lengths[axis] for axis in axes)
 
     given = {name: value for name, value in keywords.items() if value is not None}
-    if isinstance(array, ArrayBase):
+    if is_ndarray(array):
         if not given.keys() & {"chunks", "blocks"}:
             given.update(chunks=placed(array.chunks), blocks=placed(array.blocks))
         given.setdefault("cparams", array.cparams)
         given.setdefault("dparams", array.dparams)
     places = [axes.index(at) for at in range(len(axes))]
-    with held_still((array,)):
+    with pinned((array,)):
         source = source_of(array)
-        blueprint = plan_array(placed(source.shape), source.dtype, given)
-        return build_array(blueprint, lambda box: source.read(tuple(box[at] for at in places)).transpose(axes))
+        plan = plan_array(placed(source.shape), source.dtype, given)
+        return build_array(plan, lambda box: source.read(tuple(box[at] for at in places)).transpose(axes))

@@ -22,8 +22,9 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._writing import insert_repeated
-from superchunk.arrays.form import strides_of
-from superchunk.arrays.selection import cross_of
+from superchunk.arrays.geometry import strides_of
+from superchunk.arrays.selection import box_selection
+from superchunk.arrays.view import ArrayView, is_ndarray, memory_view
 from superchunk.arrays.writing import ChunkWriter, write_selection
 from superchunk.exceptions import ArgumentError
 from superchunk.frame.b2nd import ArrayLayout
@@ -33,8 +34,11 @@ from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from superchunk.arrays.form import Form
-    from superchunk.schunk import SChunk
+    from numpy.typing import ArrayLike
+
+    from superchunk._writing import Encoder
+    from superchunk.arrays.geometry import ArrayGeometry
+    from superchunk.arrays.view import NDArrayLike
     from superchunk.storage.base import ChunkStore
 
 __all__ = ["append_items", "resize_array"]
@@ -43,7 +47,7 @@ _FEW = 8192
 """Chunks of zeros that are put behind the others one by one; for more of them the list is made anew, at once."""
 
 
-def resize_array(schunk: SChunk, store: ChunkStore, form: Form, layer: str, shape: tuple[int, ...]) -> Form:
+def resize_array(view: ArrayView, encoder: Encoder, layer: str, shape: tuple[int, ...]) -> ArrayGeometry:
     """Give an array another shape, inside a batch of the store; new items are zeros.
 
     Raises
@@ -54,44 +58,61 @@ def resize_array(schunk: SChunk, store: ChunkStore, form: Form, layer: str, shap
         A chunk that has to be cleared is damaged; writing failed.
 
     """
-    new = _reshaped(form, shape)
-    if new is form:
-        return form
-    _move_chunks(store, form, new)
-    store.set_meta(layer, new.raw)
-    _clear(schunk, store, form, new)
+    new = _reshaped(view.geometry, shape)
+    if new is view.geometry:
+        return new
+    _move_chunks(view.store, view.geometry, new)
+    view.store.set_meta(layer, new.meta_bytes)
+    _clear(ArrayView(view.decoder, view.store, new), encoder, view.geometry)
     return new
 
 
 def append_items(
-    schunk: SChunk,
-    store: ChunkStore,
-    form: Form,
-    layer: str,
-    values: Any,  # noqa: ANN401  (an array, or an NDArray)
-    axis: int,
-) -> Form:
+    view: ArrayView, encoder: Encoder, layer: str, values: ArrayLike | NDArrayLike, axis: int
+) -> ArrayGeometry:
     """Make an array grow along an axis by `values`, inside a batch of the store.
 
     Nothing has to be cleared, because all items that appear are written.
     """
-    old = form.layout.shape
-    shape = (*old[:axis], old[axis] + values.shape[axis], *old[axis + 1 :])
-    new = _reshaped(form, shape)
-    if new.size == form.size:
+    geometry = view.geometry
+    given, added = _to_append(values, geometry, axis)
+    old = geometry.layout.shape
+    shape = (*old[:axis], old[axis] + added, *old[axis + 1 :])
+    new = _reshaped(geometry, shape)
+    if new.size == geometry.size:
         if new.layout.shape != old:
-            return resize_array(schunk, store, form, layer, shape)
-        return form
-    _move_chunks(store, form, new)
-    store.set_meta(layer, new.raw, at_once=False)
+            return resize_array(view, encoder, layer, shape)
+        return geometry
+    _move_chunks(view.store, geometry, new)
+    view.store.set_meta(layer, new.meta_bytes, at_once=False)
     region = tuple(slice(old[at] if at == axis else 0, size) for at, size in enumerate(shape))
-    write_selection(schunk, store, new, cross_of(region, shape), values, None)
+    write_selection(ArrayView(view.decoder, view.store, new), encoder, box_selection(region, shape), given)
     return new
 
 
-def _reshaped(form: Form, shape: tuple[int, ...]) -> Form:
-    """Return the form of another shape, with the metalayer's bytes as they were otherwise."""
-    layout = form.layout
+def _to_append(values: ArrayLike | NDArrayLike, geometry: ArrayGeometry, axis: int) -> tuple[object, int]:
+    """Return what is appended, of the right shape, and its length along `axis`."""
+    given: Any
+    if is_ndarray(values):
+        given = memory_view(values)  # the array may be appended to itself
+        shape = given.geometry.shape
+    else:
+        given = np.asarray(values) if hasattr(values, "dtype") else np.asarray(values, geometry.dtype)
+        shape = given.shape
+    if geometry.ndim == 1 and len(shape) != 1:
+        flat = (np.asarray(values) if is_ndarray(values) else given).reshape(-1)
+        return flat, len(flat)
+    expected = tuple(-1 if at == axis else length for at, length in enumerate(geometry.shape))
+    if len(shape) != geometry.ndim or any(n not in (-1, m) for n, m in zip(expected, shape, strict=True)):
+        wanted = tuple("any" if length < 0 else length for length in expected)
+        msg = f"values: expected shape {wanted} to append along axis {axis}, got {shape}"
+        raise ArgumentError(msg)
+    return given, shape[axis]
+
+
+def _reshaped(geometry: ArrayGeometry, shape: tuple[int, ...]) -> ArrayGeometry:
+    """Return the geometry of another shape, with the metalayer's bytes as they were otherwise."""
+    layout = geometry.layout
     if len(shape) != layout.ndim:
         msg = f"newshape: expected {layout.ndim} dimensions, got {len(shape)}"
         raise ArgumentError(msg)
@@ -99,19 +120,19 @@ def _reshaped(form: Form, shape: tuple[int, ...]) -> Form:
         msg = f"newshape: an array with chunks {layout.chunks} cannot be resized; make it with chunks of 1 or more"
         raise ArgumentError(msg)
     if shape == layout.shape:
-        return form
+        return geometry
     changed = ArrayLayout(shape, layout.chunks, layout.blocks, layout.dtype_text)
     if changed.nchunks > MAX_CHUNKS:
         msg = f"newshape: expected at most {MAX_CHUNKS} chunks, got {changed.nchunks} of {layout.chunks}"
         raise ArgumentError(msg)
     numbers = b"".join(struct.pack(">Bq", 0xD3, size) for size in shape)
-    raw = form.raw[:4] + numbers + form.raw[4 + len(numbers) :]
-    return form.reshaped(raw, changed)
+    raw = geometry.meta_bytes[:4] + numbers + geometry.meta_bytes[4 + len(numbers) :]
+    return geometry.reshaped(raw, changed)
 
 
-def _move_chunks(store: ChunkStore, form: Form, new: Form) -> None:
+def _move_chunks(store: ChunkStore, geometry: ArrayGeometry, new: ArrayGeometry) -> None:
     """Take chunks away, and put chunks of zeros in, so that the list fits the new grid."""
-    old_grid, grid = form.layout.grid, new.layout.grid
+    old_grid, grid = geometry.layout.grid, new.layout.grid
     if old_grid == grid:
         return
     before = prod(old_grid)
@@ -127,20 +148,21 @@ def _move_chunks(store: ChunkStore, form: Form, new: Form) -> None:
         store.rearrange(numbers.reshape(-1).tolist())
 
 
-def _append_zeros(store: ChunkStore, form: Form, count: int) -> None:
-    typesize = form.itemsize if form.itemsize <= MAX_HEADER_TYPESIZE else 1
+def _append_zeros(store: ChunkStore, geometry: ArrayGeometry, count: int) -> None:
+    typesize = geometry.itemsize if geometry.itemsize <= MAX_HEADER_TYPESIZE else 1
     chunk = _engine.special_chunk(
-        SpecialValue.ZERO.value, form.chunk_nbytes, typesize, None, form.layout.block_items * form.itemsize
+        SpecialValue.ZERO.value, geometry.chunk_nbytes, typesize, None, geometry.layout.block_items * geometry.itemsize
     )
     insert_repeated(store, chunk, count)
 
 
-def _clear(schunk: SChunk, store: ChunkStore, form: Form, new: Form) -> None:
+def _clear(view: ArrayView, encoder: Encoder, old: ArrayGeometry) -> None:
     """Set to zero what chunks hold outside the smaller shape where that edge was, or is, inside a chunk."""
-    writer = ChunkWriter(schunk, store, new)
-    small = tuple(map(min, form.layout.shape, new.layout.shape))
+    writer = ChunkWriter(view, encoder)
+    new = view.geometry
+    small = tuple(map(min, old.layout.shape, new.layout.shape))
     strides = strides_of(new.layout.grid)
-    for coords in _edge_chunks(form.layout, new.layout, small):
+    for coords in _edge_chunks(old.layout, new.layout, small):
         number = sum(at * stride for at, stride in zip(coords, strides, strict=True))
         if writer.is_zero(number):
             continue
@@ -151,7 +173,7 @@ def _clear(schunk: SChunk, store: ChunkStore, form: Form, new: Form) -> None:
         inside = items[kept].copy()
         items[kept] = np.zeros((), items.dtype)
         if new.buffer_of(items).reshape(-1).view(np.uint8).any():
-            store.replace(number, writer.pack(inside, number))
+            view.store.replace(number, writer.pack(inside, number))
 
 
 def _edge_chunks(old: ArrayLayout, new: ArrayLayout, small: Sequence[int]) -> Iterator[tuple[int, ...]]:

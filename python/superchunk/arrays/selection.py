@@ -1,11 +1,19 @@
-"""From an index expression to the items that it means, by NumPy's rules; pure planning, no I/O.
+"""The planner of keys: from an index expression to the items that it selects, by NumPy's rules. No I/O.
 
-An expression becomes one of two kinds of selection, in which every dimension of the array is named:
+::
 
-- `Cross`: each dimension has its own positions, a `range` or an array of them, and all combinations are
-  meant. Integers, slices, `oindex`, and integer arrays that do not go together item by item.
-- `Points`: each dimension has an array of coordinates, and these broadcast together to the result's
+    key ──> plan_box  integers, slices of step 1, `...`   a box, the usual case
+        └─> select    everything else                     OrthogonalSelection or PointSelection
+
+Every dimension of the array is named in the result:
+
+- A box has ``(start, stop, 1)`` for each dimension.
+- `OrthogonalSelection`: each dimension has its own positions, a `range` or an array of them, and all combinations are
+  selected. Integers, slices, `oindex`, and integer arrays that do not go together item by item.
+- `PointSelection`: each dimension has an array of coordinates, and these broadcast together to the result's
   shape. Masks of several dimensions, and integer arrays that go together item by item.
+
+Which chunks hold the items is worked out in `geometry`.
 
 Source: NumPy's user guide, "Indexing on ndarrays".
 """
@@ -13,6 +21,7 @@ Source: NumPy's user guide, "Indexing on ndarrays".
 from __future__ import annotations
 
 import operator
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,19 +29,35 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Positions: TypeAlias = range | NDArray[np.int64]
 
-__all__ = ["Cross", "Points", "cross_of", "expanded", "out_of_bounds", "select", "select_crossed"]
+    BoxPlan: TypeAlias = tuple[list[tuple[int, int, int]], tuple[int, ...]]
+    """A box, ``(start, stop, 1)`` for each dimension, and the shape of the result."""
 
+__all__ = [
+    "OrthogonalSelection",
+    "PointSelection",
+    "box_selection",
+    "checked_indices",
+    "expanded",
+    "out_of_bounds",
+    "plan_box",
+    "select",
+    "select_orthogonal",
+    "select_taken",
+    "select_taken_along",
+]
+
+_WHOLE = slice(None)
 _KINDS = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
     "indices"
 )
 
 
-class Cross(NamedTuple):
+class OrthogonalSelection(NamedTuple):
     """All combinations of the positions in each dimension."""
 
     axes: tuple[Positions, ...]
@@ -47,13 +72,13 @@ class Cross(NamedTuple):
         """How many positions there are in each dimension."""
         return tuple(len(axis) for axis in self.axes)
 
-    def arranged(self, items: NDArray[Any]) -> NDArray[Any]:
+    def to_result(self, items: NDArray[Any]) -> NDArray[Any]:
         """Return the combinations, of shape `counts`, as the result."""
         if self.order is not None:
             items = items.transpose(self.order)
         return items if items.shape == self.shape else items.reshape(self.shape)
 
-    def disarranged(self, items: NDArray[Any], ninner: int = 0) -> NDArray[Any]:
+    def from_result(self, items: NDArray[Any], ninner: int = 0) -> NDArray[Any]:
         """Return what has the result's shape, and `ninner` more dimensions, as combinations again."""
         counts = self.counts
         inner = items.shape[items.ndim - ninner :]
@@ -63,7 +88,7 @@ class Cross(NamedTuple):
         return moved.transpose([*np.argsort(self.order), *range(len(counts), len(counts) + ninner)])
 
 
-class Points(NamedTuple):
+class PointSelection(NamedTuple):
     """Items one by one."""
 
     coords: tuple[NDArray[np.int64], ...]
@@ -97,7 +122,53 @@ _Part: TypeAlias = "_Gap | _Fancy | int"
 """A slice, a new axis or an ellipsis; an advanced index; the dimension of an integer."""
 
 
-def select(key: object, shape: Sequence[int]) -> Cross | Points:
+def plan_box(key: object, shape: tuple[int, ...]) -> BoxPlan | None:
+    """Return the box that ``array[key]`` means for an array of `shape`.
+
+    The result is None for an empty box, a position outside the array, and every key with something else than
+    integers, slices of step 1 and an ellipsis: `select` plans those, and raises the errors.
+    """
+    entries = key if type(key) is tuple else (key,)
+    if len(entries) != len(shape):
+        filled = _filled(entries, len(shape))
+        if filled is None:
+            return None
+        entries = filled
+    box: list[tuple[int, int, int]] = []
+    counts: list[int] = []
+    for entry, size in zip(entries, shape, strict=True):
+        if type(entry) is slice:
+            start, stop, step = entry.indices(size)
+            if step != 1 or start >= stop:
+                return None
+            counts.append(stop - start)
+            box.append((start, stop, 1))
+            continue
+        if type(entry) is not int:
+            if entry is Ellipsis:
+                filled = _filled(entries, len(shape))
+                return None if filled is None else plan_box(filled, shape)
+            if not isinstance(entry, np.integer):
+                return None
+            entry = int(entry)  # noqa: PLW2901  (the same number)
+        at = entry + size if entry < 0 else entry
+        if not 0 <= at < size:
+            return None
+        box.append((at, at + 1, 1))
+    return box, tuple(counts)
+
+
+def _filled(entries: tuple[Any, ...], ndim: int) -> tuple[Any, ...] | None:
+    """Return entries for all dimensions, with slices for those left out; None if there are too many."""
+    dots = [at for at, entry in enumerate(entries) if entry is Ellipsis]
+    missing = ndim - len(entries) + len(dots)
+    if missing < 0 or len(dots) > 1:
+        return None
+    at = dots[0] if dots else len(entries)
+    return (*entries[:at], *(_WHOLE,) * missing, *entries[at + len(dots) :])
+
+
+def select(key: object, shape: Sequence[int]) -> OrthogonalSelection | PointSelection:
     """Return what ``array[key]`` means for an array of `shape`.
 
     Raises
@@ -132,11 +203,11 @@ def select(key: object, shape: Sequence[int]) -> Cross | Points:
             parts.append(at)
             at += 1
     if not fancy:
-        return Cross(tuple(axes), tuple(len(gap.positions) for gap in _shown(parts)))
+        return OrthogonalSelection(tuple(axes), tuple(len(gap.positions) for gap in _shown(parts)))
     return _advanced(parts, axes)
 
 
-def select_crossed(key: object, shape: Sequence[int]) -> Cross:
+def select_orthogonal(key: object, shape: Sequence[int]) -> OrthogonalSelection:
     """Return what ``array.oindex[key]`` means: one list of positions for each dimension, crossed.
 
     Raises
@@ -171,13 +242,68 @@ def select_crossed(key: object, shape: Sequence[int]) -> Cross:
             axes.append(_single(entry, at, size))
             continue
         result.append(len(axes[-1]))
-    return Cross(tuple(axes), tuple(result))
+    return OrthogonalSelection(tuple(axes), tuple(result))
 
 
-def cross_of(region: Sequence[slice], shape: Sequence[int]) -> Cross:
-    """Return the selection of one slice for each dimension."""
-    axes = tuple(range(*part.indices(size)) for part, size in zip(region, shape, strict=True))
-    return Cross(axes, tuple(len(axis) for axis in axes))
+def checked_indices(indices: ArrayLike) -> NDArray[Any]:
+    """Return the positions that `take` is given.
+
+    Raises
+    ------
+    TypeError
+        They are no integers.
+
+    """
+    places = np.asarray(indices)
+    if places.dtype.kind not in "iu" and (places.size or isinstance(indices, np.ndarray)):
+        msg = f"indices: expected integers, got {places.dtype}"
+        raise TypeError(msg)
+    return places if places.dtype.kind in "iu" else places.astype(np.int64)
+
+
+def select_taken(
+    indices: NDArray[Any], axis: int | None, shape: tuple[int, ...]
+) -> OrthogonalSelection | PointSelection:
+    """Return what `numpy.take` takes of an array of `shape`: along an axis, or of the flattened array.
+
+    Raises
+    ------
+    IndexError
+        A position is outside the array.
+
+    """
+    if axis is not None:
+        return select((*(_WHOLE,) * axis, indices), shape)
+    size = prod(shape)
+    flat = indices.astype(np.int64)
+    outside = (flat < -size) | (flat >= size)
+    if outside.any():
+        raise out_of_bounds(int(flat[outside][0]), 0, size)
+    coords = np.unravel_index(np.where(flat < 0, flat + size, flat), shape) if shape else ()
+    return PointSelection(tuple(at.astype(np.int64, copy=False) for at in coords), indices.shape)
+
+
+def select_taken_along(
+    indices: NDArray[Any], axis: int, shape: tuple[int, ...]
+) -> OrthogonalSelection | PointSelection:
+    """Return what `numpy.take_along_axis` takes of an array of `shape`.
+
+    Raises
+    ------
+    IndexError
+        A position is outside the array, or shapes do not go together.
+
+    """
+    others = np.ix_(*(np.arange(1 if own == axis else size) for own, size in enumerate(shape)))
+    return select(tuple(indices if own == axis else line for own, line in enumerate(others)), shape)
+
+
+def box_selection(parts: Sequence[slice | NDArray[np.int64]], shape: Sequence[int]) -> OrthogonalSelection:
+    """Return the selection of one slice, or one list of positions, for each dimension."""
+    axes = tuple(
+        range(*part.indices(size)) if isinstance(part, slice) else part for part, size in zip(parts, shape, strict=True)
+    )
+    return OrthogonalSelection(axes, tuple(map(len, axes)))
 
 
 def expanded(key: object, ndim: int) -> list[Any]:
@@ -275,7 +401,7 @@ def _of_mask(mask: NDArray[np.bool_], shape: Sequence[int], at: int) -> list[_Fa
     return [_Fancy(axis, found.astype(np.int64, copy=False)) for axis, found in enumerate(mask.nonzero(), at)]
 
 
-def _advanced(parts: list[_Part], axes: list[Positions]) -> Cross | Points:
+def _advanced(parts: list[_Part], axes: list[Positions]) -> OrthogonalSelection | PointSelection:
     """Put integer arrays and all else together, as NumPy does.
 
     Integers count as arrays here. If all arrays are next to each other, the dimensions that they make
@@ -304,7 +430,7 @@ def _advanced(parts: list[_Part], axes: list[Positions]) -> Cross | Points:
         shown = [*ahead, *owners, *behind]
         rest = [part for part in parts if isinstance(part, int)]
         order = (*rest, *shown)
-        return Cross(tuple(axes), shape, None if list(order) == sorted(order) else order)
+        return OrthogonalSelection(tuple(axes), shape, None if list(order) == sorted(order) else order)
     return _points(parts, axes, before, together, shape)
 
 
@@ -331,7 +457,7 @@ def _owners(parts: list[_Part], ndim: int) -> list[int] | None:
 
 def _points(
     parts: list[_Part], axes: list[Positions], before: int, together: tuple[int, ...], shape: tuple[int, ...]
-) -> Points:
+) -> PointSelection:
     """Return the coordinates of every item of the result, each dimension's as small as it can be."""
     coords: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(axes)
     ndim, width = len(shape), len(together)
@@ -351,4 +477,4 @@ def _points(
                 line = np.arange(axis.start, axis.stop, axis.step, dtype=np.int64)
                 coords[part.axis] = line.reshape((1,) * place + (-1,) + (1,) * (ndim - place - 1))
             at += 1
-    return Points(tuple(coords), shape)
+    return PointSelection(tuple(coords), shape)

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from superchunk.arrays.making import as_shape
-from superchunk.arrays.ndarray import NDArray
+from superchunk.arrays.plan import as_shape
+from superchunk.arrays.view import is_ndarray
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def source_of(given: object, dtype: DTypeLike | None = None, casting: Casting = 
 
 
 def _plain_source(given: object, dtype: DTypeLike | None) -> Source:
-    if isinstance(given, NDArray):
+    if is_ndarray(given):
         array = given
         return Source(array.shape, array.dtype, lambda box: np.asarray(array[box]))
     in_memory = _in_memory(given)

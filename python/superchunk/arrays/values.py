@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from superchunk._handle import Handle
-from superchunk.arrays.base import ArrayBase
 from superchunk.arrays.reading import read_selection
-from superchunk.arrays.selection import Cross, select
+from superchunk.arrays.selection import OrthogonalSelection, box_selection, select
+from superchunk.arrays.view import ArrayView, is_ndarray, memory_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk.arrays.selection import Points
+    from superchunk.arrays.selection import PointSelection
 
-__all__ = ["ArrayValues", "snapshot_of", "values_for"]
+__all__ = ["ArrayValues", "values_for"]
 
 _PLAIN_BYTES = "SVU"
 
@@ -31,7 +30,7 @@ class Values(Protocol):
     """Items for a selection."""
 
     def part(self, given: Sequence[slice | NumpyArray[np.int64]]) -> NumpyArray[Any]:
-        """Return the items for some of a `Cross`'s positions in each dimension."""
+        """Return the items for some of a `OrthogonalSelection`'s positions in each dimension."""
         ...
 
     def all(self) -> NumpyArray[Any]:
@@ -39,13 +38,13 @@ class Values(Protocol):
         ...
 
 
-def values_for(value: object, dtype: np.dtype[Any], selection: Cross | Points) -> Values:
+def values_for(value: object, dtype: np.dtype[Any], selection: OrthogonalSelection | PointSelection) -> Values:
     """Return `value`, broadcast to a selection.
 
     Parameters
     ----------
     value
-        A scalar, array, buffer or NDArray.
+        A scalar, array, buffer, NDArray, or the view of one that does not change.
     dtype
         What it will be cast to, with the shape of a sub-array if it has one.
     selection
@@ -58,11 +57,11 @@ def values_for(value: object, dtype: np.dtype[Any], selection: Cross | Points) -
 
     """
     base, inner = dtype.base, dtype.shape
-    if isinstance(value, ArrayBase):
-        if isinstance(selection, Cross) and _in_order(selection) and not inner:
-            return _Compressed(value, selection)
-        still = snapshot_of(value)
-        value = _read(still, select((), still.shape))
+    if isinstance(value, ArrayView) or is_ndarray(value):
+        view = value if isinstance(value, ArrayView) else memory_view(value)
+        if isinstance(selection, OrthogonalSelection) and _in_order(selection) and not inner:
+            return _Compressed(view, selection)
+        value = _all_of(view)
     items = _as_array(value, base, selection, inner)
     wanted = (*selection.shape, *inner)
     while items.ndim > len(wanted) and items.shape[0] == 1:
@@ -72,11 +71,11 @@ def values_for(value: object, dtype: np.dtype[Any], selection: Cross | Points) -
     except ValueError:
         msg = f"could not broadcast input array from shape {items.shape} into shape {wanted}"
         raise ValueError(msg) from None
-    return ArrayValues(laid, selection, len(inner), lone=items.size == 1)
+    return ArrayValues(laid, selection, len(inner), uniform=items.size == 1)
 
 
 def _as_array(
-    value: object, dtype: np.dtype[Any], selection: Cross | Points, inner: tuple[int, ...]
+    value: object, dtype: np.dtype[Any], selection: OrthogonalSelection | PointSelection, inner: tuple[int, ...]
 ) -> NumpyArray[Any]:
     """Return any value as an array; bytes are the items themselves, unless items are bytes."""
     if isinstance(value, np.ndarray):
@@ -102,17 +101,19 @@ class ArrayValues:
         Where they go.
     ninner
         Dimensions of the sub-array.
-    lone
+    uniform
         Whether they are all one item.
 
     """
 
-    def __init__(self, laid: NumpyArray[Any], selection: Cross | Points, ninner: int, *, lone: bool) -> None:
-        self.lone = lone
+    def __init__(
+        self, laid: NumpyArray[Any], selection: OrthogonalSelection | PointSelection, ninner: int, *, uniform: bool
+    ) -> None:
+        self.uniform = uniform
         self._laid = laid
         self._crossed = laid
-        if isinstance(selection, Cross):
-            self._crossed = selection.disarranged(laid, ninner)
+        if isinstance(selection, OrthogonalSelection):
+            self._crossed = selection.from_result(laid, ninner)
 
     def part(self, given: Sequence[slice | NumpyArray[np.int64]]) -> NumpyArray[Any]:
         """Return the items for some of the positions in each dimension."""
@@ -129,49 +130,47 @@ class ArrayValues:
         return self._laid
 
 
-def _in_order(cross: Cross) -> bool:
+def _in_order(selection: OrthogonalSelection) -> bool:
     """Return whether the result has the dimensions of the combinations, but for some of length 1."""
-    found, combined = ([length for length in lengths if length != 1] for lengths in (cross.shape, cross.counts))
-    return cross.order is None and found == combined
+    found, combined = ([length for length in lengths if length != 1] for lengths in (selection.shape, selection.counts))
+    return selection.order is None and found == combined
 
 
 class _Compressed:
     """Items of an NDArray, decoded as they are needed."""
 
-    def __init__(self, value: ArrayBase, cross: Cross) -> None:
-        array = snapshot_of(value)
-        shape = array._form.shape
-        while len(shape) > len(cross.shape) and shape[0] == 1:
+    def __init__(self, view: ArrayView, selection: OrthogonalSelection) -> None:
+        full = shape = view.geometry.shape
+        while len(shape) > len(selection.shape) and shape[0] == 1:
             shape = shape[1:]
-        if len(shape) > len(cross.shape) or any(
-            size not in (1, wanted) for size, wanted in zip(shape[::-1], cross.shape[::-1], strict=False)
+        if len(shape) > len(selection.shape) or any(
+            size not in (1, wanted) for size, wanted in zip(shape[::-1], selection.shape[::-1], strict=False)
         ):
-            msg = f"could not broadcast input array from shape {array._form.shape} into shape {cross.shape}"
+            msg = f"could not broadcast input array from shape {full} into shape {selection.shape}"
             raise ValueError(msg)
-        self._array = array
-        self._cross = cross
+        self._view = view
+        self._selection = selection
         # A dimension of length 1 may be missing on either side; the others come in the same order.
-        counts = cross.counts
-        self._axes: list[int | None] = [None] * array.ndim
-        result = len(cross.shape)
+        counts = selection.counts
+        self._axes: list[int | None] = [None] * len(full)
+        result = len(selection.shape)
         axis = len(counts)
-        for at in range(array.ndim - 1, -1, -1):
+        for at in range(len(full) - 1, -1, -1):
             result -= 1
-            if result < 0 or cross.shape[result] == 1:
+            if result < 0 or selection.shape[result] == 1:
                 continue
             axis -= 1
             while counts[axis] == 1:
                 axis -= 1
-            if array.shape[at] != 1:
+            if full[at] != 1:
                 self._axes[at] = axis
 
     def part(self, given: Sequence[slice | NumpyArray[np.int64]]) -> NumpyArray[Any]:
         """Return the items for some of the positions in each dimension."""
         key = tuple(slice(None) if axis is None else given[axis] for axis in self._axes)
-        selection = _crossed(key, self._array.shape)
-        found = _read(self._array, selection)
+        found = read_selection(self._view, box_selection(key, self._view.geometry.shape))
         varying = {axis: found.shape[at] for at, axis in enumerate(self._axes) if axis is not None}
-        counts = self._cross.counts
+        counts = self._selection.counts
         lengths = [
             len(range(*part.indices(count))) if isinstance(part, slice) else len(part)
             for part, count in zip(given, counts, strict=True)
@@ -180,27 +179,8 @@ class _Compressed:
 
     def all(self) -> NumpyArray[Any]:
         """Return them all."""
-        return np.broadcast_to(_read(self._array, select((), self._array.shape)), self._cross.shape)
+        return np.broadcast_to(_all_of(self._view), self._selection.shape)
 
 
-def _crossed(key: Sequence[slice | NumpyArray[np.int64]], shape: tuple[int, ...]) -> Cross:
-    axes = tuple(
-        range(*part.indices(size)) if isinstance(part, slice) else part for part, size in zip(key, shape, strict=True)
-    )
-    return Cross(axes, tuple(map(len, axes)))
-
-
-def _read(array: ArrayBase, selection: Cross | Points) -> NumpyArray[Any]:
-    return read_selection(array.schunk, array._handle.opened(), array._form, selection)
-
-
-def snapshot_of(array: ArrayBase) -> ArrayBase:
-    """Return an array of the same items that no later change reaches."""
-    from superchunk.schunk import SChunk  # noqa: PLC0415  (made here only)
-    from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (as above)
-
-    handle = array._handle
-    schunk = SChunk._of_handle(Handle(MemoryStore.over(handle.fresh())), None, array.dparams)
-    schunk._postfilter = array.schunk._postfilter
-    still = ArrayBase(schunk)
-    return still if array._base is None else ArrayBase._view_of(still, array._axes)
+def _all_of(view: ArrayView) -> NumpyArray[Any]:
+    return read_selection(view, select((), view.geometry.shape))

@@ -1,9 +1,8 @@
-"""The list of commands, and what becomes of their errors.
+"""The list of commands, and the exit codes of their errors.
 
-Exit codes: 0 success, 1 failure (one line on stderr), 2 wrong command line, 3 nothing proves
-a frame that was verified, 4 what was verified is no frame, 129 the terminal has gone, 130 interrupted, 143 terminated.
-A reader of our output that goes away early (``superchunk cat … | head``) is no
-failure.
+Exit codes: 0 success, 1 failure (one line on stderr), 2 wrong command line, 3 a verified frame has no
+checksums that prove it, 4 a verified file is not a frame, 129 the terminal closed, 130 interrupted, 143 terminated.
+If the reader of the output ends early (``superchunk cat … | head``), the command succeeds.
 
 Source: docs/cli.md, section "Exit codes".
 """
@@ -25,7 +24,6 @@ from superchunk.cli.codecs import list_codecs
 from superchunk.cli.compress import compress
 from superchunk.cli.convert import convert
 from superchunk.cli.decompress import decompress
-from superchunk.cli.demo import demo
 from superchunk.cli.errors import EXPECTED, describe, making
 from superchunk.cli.info import info
 from superchunk.cli.repair import compact as compact_frame
@@ -67,7 +65,7 @@ class _Commands(click.Group):
 @click.version_option(superchunk.__version__, prog_name="superchunk")
 @click.pass_context
 def commands(ctx: click.Context) -> None:
-    """Blosc2 frames on the command line: look inside, compress, read back, measure."""
+    """Inspect, create, read, convert, verify and repair Blosc2 frames."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -79,7 +77,6 @@ for _command in (
     cat,
     list_codecs,
     bench,
-    demo,
     verify,
     repair,
     convert,

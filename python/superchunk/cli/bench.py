@@ -1,6 +1,6 @@
-"""``superchunk bench``: which codec and filters suit a file of the user's own.
+"""``superchunk bench``: measure codecs and filters on the user's own file.
 
-Works in memory on the beginning of the file, as much as ``--limit`` says.
+The measurement runs in memory, on the first bytes of the file, up to ``--limit``.
 
 Source: docs/cli.md, section "bench".
 """
@@ -137,9 +137,9 @@ def _picture(target: str | None, *, force: bool) -> Iterator[Callable[[Advice, s
         yield lambda advice, title: draw(advice, title, aside, path.suffix.lower()[1:])
 
 
-@click.command(short_help="Compare codecs and filters on a file of yours.")
+@click.command(short_help="Measure codecs and filters on your own file.")
 @click.argument("file", metavar="FILE")
-@click.option("--dtype", type=parse_dtype, metavar="DTYPE", help="What raw bytes are, such as f8; gives the typesize.")
+@click.option("--dtype", type=parse_dtype, metavar="DTYPE", help="Dtype of raw bytes, such as f8; sets the typesize.")
 @click.option("--typesize", type=parse_size, metavar="BYTES", help="Bytes of an item.  [default: the dtype's, or 1]")
 @click.option(
     "--codec",
@@ -156,7 +156,9 @@ def _picture(target: str | None, *, force: bool) -> Iterator[Callable[[Advice, s
     multiple=True,
     help=f"Filters to try; may be repeated.  [default: {'; '.join(DEFAULT_FILTERS)}]",
 )
-@click.option("--level", "levels", type=click.IntRange(0, 9), multiple=True, help="May be repeated.  [default: 5]")
+@click.option(
+    "--level", "levels", type=click.IntRange(0, 9), multiple=True, help="Level to try; may be repeated.  [default: 5]"
+)
 @click.option(
     "--chunksize",
     type=parse_size,
@@ -177,14 +179,14 @@ def _picture(target: str | None, *, force: bool) -> Iterator[Callable[[Advice, s
     type=click.FloatRange(0, 1e6),
     default=3,
     show_default=True,
-    help="With --tune: how often is read what was written once.",
+    help="With --tune: number of reads for each write.",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(0), default=30, show_default=True, help="With --tune: how long, about."
+    "--seconds", type=click.FloatRange(0), default=30, show_default=True, help="With --tune: approximate duration."
 )
-@click.option("-o", "--output", "target", metavar="OUT", help="With --tune: draw speed against size into OUT.")
+@click.option("-o", "--output", "target", metavar="OUT", help="With --tune: draw speed against size to the file OUT.")
 @click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
-@click.option("--raw", is_flag=True, help="Take a .npy file as bytes, header included.")
+@click.option("--raw", is_flag=True, help="Treat a .npy file as bytes, header included.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def bench(
     *,
@@ -207,7 +209,7 @@ def bench(
 ) -> None:
     """Measure ratio and speed of codecs and filters on FILE (raw, .npy, or - for standard input).
 
-    With --tune, FILE may be all that convert reads: pieces from all over it are measured, one choice is recommended.
+    With --tune, FILE is any source that convert reads. The command measures pieces of FILE and recommends one choice.
     """
     if tuning:
         if codecs or pipelines or levels:

@@ -1,4 +1,4 @@
-"""``superchunk cat``: items of a frame, as text or as bytes.
+"""``superchunk cat``: print items of a frame, as text or as bytes.
 
 Source: docs/cli.md, section "cat".
 """
@@ -53,14 +53,14 @@ def _printable(text: str) -> str:
     type=parse_items,
     metavar="START:STOP",
     default=":",
-    help="Which, such as 1000:2000, -10: or 7.  [default: all]",
+    help="Items to print, such as 1000:2000, -10: or 7.  [default: all]",
 )
 @click.option(
-    "--dtype", type=parse_dtype, metavar="DTYPE", help="What the items are.  [default: as recorded, else bytes]"
+    "--dtype", type=parse_dtype, metavar="DTYPE", help="Dtype of the items.  [default: as recorded, else bytes]"
 )
-@click.option("--raw", is_flag=True, help="Write bytes and not text.")
-@click.option("-o", "--output", "target", metavar="OUT", default=STANDARD, help="Write bytes to a file.")
-@click.option("--storage-order", is_flag=True, help="Of an array print the chunks as they are, padding included.")
+@click.option("--raw", is_flag=True, help="Write bytes instead of text.")
+@click.option("-o", "--output", "target", metavar="OUT", default=STANDARD, help="Write bytes to the file OUT.")
+@click.option("--storage-order", is_flag=True, help="Print an array's chunks in storage order, padding included.")
 @threads_option()
 @click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
 def cat(
@@ -74,9 +74,9 @@ def cat(
     threads: int | None,
     force: bool,
 ) -> None:
-    """Print items of FRAME, one a line; those of an array in C order, the last index varying fastest.
+    """Print items of FRAME, one a line. Items of an array are printed in C order, the last index varying fastest.
 
-    An item is of the dtype given, else of the dtype recorded, else typesize bytes in hexadecimal.
+    The dtype is that of --dtype, else the recorded dtype. Without either, an item is typesize bytes in hexadecimal.
     """
     with open_frame(frame, threads=threads) as schunk:
         content = Items.of(schunk, storage_order=storage_order)

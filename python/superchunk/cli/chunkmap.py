@@ -49,7 +49,7 @@ def print_strip(cells: Sequence[MapCell], nchunks: int) -> None:
         legend.append("! damaged")
     looked = sum(cell.looked for cell in cells)
     if looked < nchunks:
-        legend.append(f"{looked:,} of {nchunks:,} chunks looked at")
+        legend.append(f"{looked:,} of {nchunks:,} chunks inspected")
     out = output.console()
     out.print(strip)
     out.print(Text(" " * 16 + ", ".join(legend), style="dim"))

@@ -1,4 +1,4 @@
-"""``superchunk list-codecs``: what is built in.
+"""``superchunk list-codecs``: list the built-in codecs and filters.
 
 Source: docs/format/chunk.md for the numbers.
 """
@@ -17,23 +17,23 @@ LIKES = {
     "blosclz": "speed on repetitive bytes",
     "lz4": "speed, both ways",
     "lz4hc": "lz4's reading speed, smaller",
-    "zlib": "a compromise that everything reads",
+    "zlib": "compatibility: every reader has it",
     "zstd": "small, and still fast to read",
 }
 FILTERS = {
-    Filter.SHUFFLE: "groups the first bytes of all items, the second ones, ...",
+    Filter.SHUFFLE: "groups the first bytes of all items, the second bytes, ...",
     Filter.BITSHUFFLE: "the same with bits",
     Filter.DELTA: "XOR with the chunk's first block",
     Filter.TRUNC_PREC: "lossy: keeps META bits of a float's mantissa (negative: drops them)",
     Filter.INT_TRUNC: "lossy: keeps META bits of an integer (negative: drops them)",
-    Filter.BYTEDELTA: "differences within each byte stream; behind shuffle",
+    Filter.BYTEDELTA: "differences within each byte stream; after shuffle",
 }
 
 
-@click.command("list-codecs", short_help="Show the codecs and filters that are built in.")
+@click.command("list-codecs", short_help="List the built-in codecs and filters.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_codecs(*, as_json: bool) -> None:
-    """Show the codecs and filters that are built in, with the versions of their libraries."""
+    """List the built-in codecs and filters, with the versions of their libraries."""
     codecs = []
     for codec in superchunk.compressor_list():
         library, version = (text.decode() for text in superchunk.clib_info(codec))

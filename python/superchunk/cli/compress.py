@@ -1,7 +1,7 @@
-"""``superchunk compress``: raw bytes, ``.npy`` or standard input into a contiguous frame.
+"""``superchunk compress``: compress raw bytes, ``.npy`` or standard input into a contiguous frame.
 
 One chunk of the input is in memory at a time, whatever the input's size. The frame is
-written under another name and renamed when it is whole.
+written under another name and renamed when it is complete.
 
 Source: docs/cli.md, section "compress".
 """
@@ -90,7 +90,7 @@ def _write_frame(
         return _Written(nbytes=schunk.nbytes, cbytes=schunk.cbytes, nchunks=schunk.nchunks)
 
 
-@click.command(short_help="Write raw bytes, a .npy file or standard input as a frame.")
+@click.command(short_help="Compress raw bytes, a .npy file or standard input into a frame.")
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", "target", metavar="OUT", help=f"The frame to write.  [default: FILE{SUFFIX}]")
 @codec_option("zstd")
@@ -101,7 +101,7 @@ def _write_frame(
     metavar="NAME,...",
     default="shuffle",
     show_default=True,
-    help="What rearranges items before the codec, in order: shuffle, bitshuffle, bytedelta, delta, "
+    help="Filters that run before the codec, in order: shuffle, bitshuffle, bytedelta, delta, "
     "trunc_prec:BITS and int_trunc:BITS (lossy), none.",
 )
 @click.option("--typesize", type=parse_size, metavar="BYTES", help="Bytes of an item.  [default: the dtype's, or 1]")
@@ -109,7 +109,7 @@ def _write_frame(
     "--dtype",
     type=parse_dtype,
     metavar="DTYPE",
-    help="What raw bytes are, such as f8; recorded, and gives the typesize.",
+    help="Dtype of raw bytes, such as f8; recorded, and sets the typesize.",
 )
 @click.option(
     "--chunksize",
@@ -117,10 +117,10 @@ def _write_frame(
     metavar="BYTES",
     default=DEFAULT_CHUNKSIZE,
     show_default=True,
-    help="Bytes of a chunk, as 65536 or 64K; rounded down to whole items.",
+    help="Bytes of a chunk, such as 65536 or 64K; rounded down to whole items.",
 )
 @threads_option()
-@click.option("--raw", is_flag=True, help="Take a .npy file as bytes, header included.")
+@click.option("--raw", is_flag=True, help="Treat a .npy file as bytes, header included.")
 @click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def compress(
@@ -140,8 +140,8 @@ def compress(
 ) -> None:
     """Compress FILE, or standard input if it is -, into a contiguous Blosc2 frame.
 
-    A .npy file keeps its dtype and shape: decompress gives it back bit for bit. Anything else is
-    raw bytes; say --dtype or --typesize when they are numbers, or shuffling has nothing to work on.
+    A .npy file keeps its dtype and shape, and decompress restores it bit for bit. Any other file is
+    raw bytes. For numbers, give --dtype or --typesize; without them the shuffle filter has no effect.
     """
     if target is None:
         if file == STANDARD:

@@ -1,8 +1,8 @@
 """``superchunk convert``: one file to a directory and back, frames of old writers to today's, arrays between formats.
 
-What stays a Blosc2 frame with the same items is dealt with here, other formats and other chunks in
-`convert_arrays`. Chunks are moved as they are, a few megabytes at a time, and compared afterwards, one by one. What is
-at the target is replaced when the new frame is complete.
+This module copies a Blosc2 frame to a frame with the same items; `convert_arrays` handles other formats and other
+chunks. Chunks are copied unchanged, a few megabytes at a time, and then compared one by one. A file at the target is
+replaced when the new frame is complete.
 
 Source: docs/cli.md, section "convert"; docs/format/sparse.md, "Conversion".
 """
@@ -259,19 +259,19 @@ def _report(facts: dict[str, Any]) -> None:
         click.echo(f"superchunk: {facts['target']}: {dropped}", err=True)
 
 
-@click.command(short_help="Turn a file into a directory or back, or an array into another format.")
+@click.command(short_help="Convert an array to another format, or a frame between file and directory.")
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--contiguous/--sparse",
     default=None,
-    help="A Blosc2 frame as one file, or as a directory. If its chunks stay as they are, the other kind than SOURCE "
-    "unless given, and a file for an old frame; else a file.",
+    help="Write a Blosc2 frame as one file, or as a directory.  [default: one file; if the chunks stay as they are, "
+    "the opposite of SOURCE, and one file for an old frame]",
 )
 @click.option(
-    "--codec", type=click.Choice(list(CODECS), case_sensitive=False), help="What compresses, after the filters."
+    "--codec", type=click.Choice(list(CODECS), case_sensitive=False), help="Codec that runs after the filters."
 )
-@click.option("--level", type=click.IntRange(0, 9), help="0 stores, 1 is fast, 9 is small.")
+@click.option("--level", type=click.IntRange(0, 9), help="0 stores, 1 is fastest, 9 is smallest.")
 @click.option("--filters", type=parse_filters, metavar="NAME,...", help="As for compress.")
 @click.option("--chunks", type=parse_shape, metavar="N,N,...", help="Items of a chunk along each dimension.")
 @click.option("--blocks", type=parse_shape, metavar="N,N,...", help="Items of a block along each dimension, for .b2nd.")
@@ -302,15 +302,14 @@ def convert(
     verify: bool,
     as_json: bool,
 ) -> None:
-    """Make of SOURCE what the name of TARGET says; SOURCE stays as it is.
+    """Convert SOURCE to the format given by TARGET's suffix. SOURCE does not change.
 
-    .npy, .b2nd, .b2frame, .zarr and .h5:/DATASET are arrays in different formats: items, shape, dtype, fill value and
-    attributes are carried over, a few megabytes in memory at a time.
+    Formats of arrays are .npy, .b2nd, .b2frame, .zarr and .h5:/DATASET. Items, shape, dtype, fill value and
+    attributes are carried over, with a few megabytes in memory at a time.
 
     A frame that stays a frame (.b2nd to .b2nd, or a name without a suffix) keeps its chunks, which are not compressed
-    again: one file becomes a directory (a sparse frame), a directory one file, and the frame of an old writer one of
-    today.
-    A TARGET that ends in a slash, or is a directory, becomes a directory.
+    again. One file becomes a directory (a sparse frame), and a directory one file. The frame of an old writer becomes
+    a frame of today's format. A TARGET that ends in a slash, or is a directory, becomes a directory.
     """
     there, wanted = Place.of_source(source), Place.of_target(target)
     new = (codec, level, filters, chunks, blocks, chunksize) != (None,) * 6

@@ -1,4 +1,4 @@
-"""``superchunk decompress``: a frame back into the file it was made from.
+"""``superchunk decompress``: restore the file that a frame was made from.
 
 A few megabytes are in memory at a time, or one chunk if that is larger.
 
@@ -41,21 +41,21 @@ def _default_target(frame: str, *, npy: bool) -> str:
     return f"{target}.npy" if npy and not target.endswith(".npy") else target
 
 
-@click.command(short_help="Give back what compress was given.")
+@click.command(short_help="Restore the file that compress read.")
 @click.argument("frame", metavar="FRAME")
 @click.option(
     "-o", "--output", "target", metavar="OUT", help="- is standard output.  [default: FRAME without its suffix]"
 )
 @click.option("--raw", is_flag=True, help="Write the items only, without a .npy header.")
-@click.option("--storage-order", is_flag=True, help="Of an array write the chunks as they are, padding included.")
+@click.option("--storage-order", is_flag=True, help="Write an array's chunks in storage order, padding included.")
 @threads_option()
 @click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
 def decompress(
     *, frame: str, target: str | None, raw: bool, storage_order: bool, threads: int | None, force: bool
 ) -> None:
-    """Decompress FRAME into the raw bytes or the .npy file that it was made from; an array becomes a .npy file.
+    """Decompress FRAME into the raw bytes or the .npy file it was made from. An array becomes a .npy file.
 
-    What an array carries besides, convert keeps where the other format has a place for it.
+    A .npy file stores no attributes; convert keeps them in formats that can.
     """
     with open_frame(frame, threads=threads) as schunk:
         items = Items.of(schunk, storage_order=storage_order)

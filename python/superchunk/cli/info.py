@@ -1,4 +1,4 @@
-"""``superchunk info``: what a frame is, from its metadata alone.
+"""``superchunk info``: describe a frame from its metadata alone.
 
 Reads header, trailer and index, and with ``--chunks`` the header of each chunk; no chunk is
 decompressed.
@@ -230,10 +230,10 @@ def _print_map(schunk: SChunk) -> None:
 
 @click.command(short_help="Show sizes, codec, filters, metalayers and the chunk map of a frame.")
 @click.argument("frame", metavar="FRAME")
-@click.option("--chunks", is_flag=True, help="Show every chunk as well.")
+@click.option("--chunks", is_flag=True, help="List every chunk, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(*, frame: str, chunks: bool, as_json: bool) -> None:
-    """Show what FRAME is: sizes, ratio, codec, filters, metalayers."""
+    """Show the sizes, ratio, codec, filters and metalayers of FRAME."""
     with open_chunks(frame) as (schunk, instead):
         facts = collect(frame, schunk, instead)
         if as_json:

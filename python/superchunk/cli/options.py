@@ -1,8 +1,8 @@
-"""Words of the command line, turned into checked values.
+"""Arguments of the command line, parsed into checked values.
 
-Each ``parse`` function reads one kind of word: a size (``4M``), a dtype (``f8``), a filter pipeline
-(``trunc_prec:16,shuffle``), a range of items (``1000:2000``). A word that makes no
-sense is a usage error: exit code 2, before any file is touched.
+Each ``parse`` function reads one kind of argument: a size (``4M``), a dtype (``f8``), a filter pipeline
+(``trunc_prec:16,shuffle``), a range of items (``1000:2000``). An invalid argument
+is a usage error: exit code 2, before any file is opened.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def codec_option(default: str) -> Callable[[FC], FC]:
         type=click.Choice(list(CODECS), case_sensitive=False),
         default=default,
         show_default=True,
-        help="What compresses, after the filters.",
+        help="Codec that runs after the filters.",
     )
 
 
@@ -184,7 +184,7 @@ def level_option(default: int) -> Callable[[FC], FC]:
         type=click.IntRange(0, 9),
         default=default,
         show_default=True,
-        help="0 stores, 1 is fast, 9 is small.",
+        help="0 stores, 1 is fastest, 9 is smallest.",
     )
 
 

@@ -1,4 +1,4 @@
-"""``superchunk repair`` and ``superchunk compact``: a frame written anew.
+"""``superchunk repair`` and ``superchunk compact``: write a frame anew.
 
 Source: docs/cli.md, sections "repair" and "compact".
 """
@@ -32,15 +32,17 @@ def steps(advance: Callable[[int], None]) -> Callable[[int, int], None]:
     return progress
 
 
-@click.command(short_help="Write a readable frame from what is left of a damaged one.")
+@click.command(short_help="Write a readable frame from a damaged one.")
 @click.argument("frame", metavar="PATH")
-@click.option("-o", "--output", "target", help="The new frame; NAME.repaired.SUFFIX beside the old one unless given.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="The damaged frame's first byte in its file.")
+@click.option("-o", "--output", "target", help="The new frame.  [default: NAME.repaired.SUFFIX beside the old one]")
 @click.option(
-    "--contiguous/--sparse", "contiguous", default=None, help="One file, or a directory; as PATH unless given."
+    "--offset", type=click.IntRange(min=0), default=0, help="Position of the damaged frame in its file, in bytes."
 )
-@click.option("--in-place", is_flag=True, help="Let the new frame take the damaged one's name.")
-@click.option("--recover", is_flag=True, help="Go back to the newest commit that is whole, with all its chunks.")
+@click.option(
+    "--contiguous/--sparse", "contiguous", default=None, help="Write one file, or a directory.  [default: as PATH]"
+)
+@click.option("--in-place", is_flag=True, help="Replace the damaged frame by the new one.")
+@click.option("--recover", is_flag=True, help="Go back to the newest commit that is intact with all its chunks.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def repair(
     *,
@@ -52,10 +54,9 @@ def repair(
     recover: bool,
     as_json: bool,
 ) -> None:
-    """Write a readable frame from what is left of the damaged one at PATH.
+    """Write a readable frame from the intact parts of the damaged one at PATH.
 
-    Says for every chunk that is not whole whether it is doubtful or lost. A frame that is not
-    damaged is left alone.
+    The report names every chunk that is doubtful or lost. A frame without damage is left unchanged.
     """
     if in_place and target is not None:
         raise click.UsageError("--in-place and -o exclude each other")
@@ -78,12 +79,12 @@ def repair(
         click.echo(str(report))
 
 
-@click.command(short_help="Give a frame's dead bytes back to the disk.")
+@click.command(short_help="Remove a frame's dead bytes.")
 @click.argument("frame", metavar="PATH")
 def compact(*, frame: str) -> None:
-    """Write the frame at PATH anew without the bytes that nothing refers to.
+    """Write the frame at PATH anew, without the bytes that nothing references.
 
-    The new file takes the old one's name when it is whole and on the disk.
+    The new file takes the old one's name when it is complete and on the disk.
     """
     try:
         with making(frame), as_schunk(superchunk.open(frame, mode="a")) as schunk:

@@ -1,4 +1,4 @@
-"""``superchunk verify``: finding out whether frames are as they were written.
+"""``superchunk verify``: check whether frames are as they were written.
 
 Source: docs/cli.md, section "verify".
 """
@@ -58,14 +58,14 @@ def _check(path: str, *, decode: bool, threads: int | None) -> superchunk.Verify
 
 @click.command(short_help="Check every part and every chunk of frames.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--decode", is_flag=True, help="Decode every chunk, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, a list with a report for each PATH.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads; one for each CPU unless given.")
+@click.option("--decode", is_flag=True, help="Also decode every chunk.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: a list with a report for each PATH.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: one for each CPU]")
 def verify(*, paths: tuple[str, ...], decode: bool, as_json: bool, threads: int | None) -> int:
     """Check whether every byte of the frames at PATH... is as it was written.
 
-    The exit code is 0 if all are sound and 1 if any is damaged or cannot be read. If none is, it is
-    4 if any is something else than a Blosc2 frame, and 3 if some are not sealed, so that nothing proves them.
+    The exit code is 0 if all frames are sound, and 1 if any frame is damaged or cannot be read. Otherwise it is
+    4 if any file is not a Blosc2 frame, and 3 if some frames have no checksums that prove them.
     """
     codes = []
     reports = []

@@ -1,11 +1,11 @@
-"""``superchunk view``: a picture of two dimensions of an array, or of one, and of how well its chunks are compressed.
+"""``superchunk view``: draw one or two dimensions of an array, and the compression ratio of its chunks.
 
 ::
 
     --slice "3,:,100:200"      a number fixes a dimension, start:stop[:step] shows it; one or two may be shown
-    without it                 the last two dimensions with more than one item, the middle of all others
+    without it                 the last two dimensions with more than one item, at the middle of all others
 
-Of a large array every nth item is read, so that memory and time stay small. Drawing is `view_picture`'s work.
+Of a large array every nth item is read, so memory and time stay bounded. `view_picture` draws.
 
 Source: docs/cli.md, section "view".
 """
@@ -290,16 +290,19 @@ def collect(place: Place, source: Source, words: str, field: str | None) -> View
     )
 
 
-@click.command(short_help="Draw a slice of an array, and how well its chunks are compressed.")
+@click.command(short_help="Draw a slice of an array, and the ratio of each chunk.")
 @click.argument("file", metavar="FILE")
-@click.option("-o", "--output", "target", metavar="OUT", help="The picture: .png, .svg or .pdf.  [default: FILE.png]")
-@click.option("--slice", "words", default="", metavar="SLICE", help='What is shown, such as "3,:,100:200".')
-@click.option("--field", metavar="NAME", help="The field of a structured dtype that is shown.")
+@click.option(
+    "-o", "--output", "target", metavar="OUT", help="File to draw to: .png, .svg or .pdf.  [default: FILE.png]"
+)
+@click.option("--slice", "words", default="", metavar="SLICE", help='Slice to draw, such as "3,:,100:200".')
+@click.option("--field", metavar="NAME", help="Field of a structured dtype to draw.")
 @click.option("-f", "--force", is_flag=True, help="Replace OUT if it exists.")
 def view(*, file: str, target: str | None, words: str, field: str | None, force: bool) -> None:
-    """Draw two dimensions of the array in FILE, or one, with the map of chunk ratios beside it.
+    """Draw one or two dimensions of the array in FILE, with the map of chunk ratios beside it.
 
-    FILE is what convert reads: .b2nd, .b2frame, .npy, .zarr, .h5:/DATASET. Of a large array every nth item is drawn.
+    FILE is any source that convert reads: .b2nd, .b2frame, .npy, .zarr, .h5:/DATASET. Of a large array every nth item
+    is drawn.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise Failure('view needs matplotlib: pip install "superchunk[view]"')

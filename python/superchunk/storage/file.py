@@ -6,7 +6,7 @@ writing have a descriptor each, so that a handle for reading asks for no more.
 
 What changes a disk goes through one object, `system`, and nothing in this package
 goes past it: whoever puts another `System` in its place sees every change, in order.
-The crash laboratory in `superchunk.testing` does. Knows nothing about frames.
+The crash laboratory (`tests/crashlab`) does. Knows nothing about frames.
 """
 
 from __future__ import annotations
