@@ -16,7 +16,7 @@ from superchunk.frame.b2nd import LAYERS
 
 if TYPE_CHECKING:
     from superchunk.frame.b2nd import ArrayLayout
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["check_change"]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from superchunk._blockfuncs import BlockFunction
     from superchunk._engine import Geometry, Hooks, Request, Source
     from superchunk._user import HookOwner
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["Decoder"]
 

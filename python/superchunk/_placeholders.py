@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from superchunk._handle import Handle
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["check_holds_data", "placeholder_text"]
 
@@ -65,7 +65,7 @@ def check_holds_data(handle: Handle) -> None:
         It stands for something else, or is a cache that is not complete.
 
     """
-    store = handle.opened()
+    store = handle.store
     meta = store.meta
     found = placeholder_text(meta)
     if found is None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from superchunk._engine import Request
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["chunk_start", "chunks_of", "plan_read"]
 
@@ -33,7 +33,7 @@ def plan_read(store: ChunkStore, start: int, stop: int) -> list[Request]:
         Bytes of the decoded content, ``0 <= start < stop <= store.nbytes``.
 
     """
-    lone = store.lone(start, stop)
+    lone = store.single_chunk_request(start, stop)
     if lone is not None:
         return [lone]
     chunksize = store.chunksize

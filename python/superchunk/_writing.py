@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from superchunk._buffers import AnyBuffer
     from superchunk._user import HookOwner
     from superchunk.params import CParams
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = [
     "Encoder",
