@@ -28,7 +28,7 @@ from superchunk.params import (
     Tuner,
     number_of,
 )
-from superchunk.storage.base import FrameSettings
+from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from superchunk.frame.b2nd import ArrayLayout

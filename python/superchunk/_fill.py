@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from superchunk._writing import Encoder
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["fill_store", "special_chunk"]
 

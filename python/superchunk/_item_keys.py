@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import SupportsIndex
 
     from superchunk._writing import Encoder
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["item_number", "overwrite_items", "refuse_step"]
 

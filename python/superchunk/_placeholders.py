@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from superchunk._handle import Handle
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["check_holds_data", "placeholder_text"]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from superchunk._buffers import AnyBuffer
     from superchunk.params import CParams, CParamsDict
-    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.protocol import FrameSettings
 
 __all__ = ["StagedChunk", "stage_chunk"]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from superchunk._handle import Handle
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["token_of"]
 
