@@ -40,7 +40,7 @@ pub(crate) struct ChunkInfo {
 pub(crate) fn describe(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<ChunkInfo> {
     let held = Held::get(source)?;
     let fail = |error| to_python(py, &error);
-    let opened = py.detach(|| held.place().open()).map_err(|error| to_python(py, &error))?;
+    let opened = py.detach(|| held.location().open()).map_err(|error| to_python(py, &error))?;
     let header = py.detach(|| lazy::describe(opened.source())).map_err(fail)?;
     let repeated_value = if header.body() == Body::Special(Special::Value) {
         let chunk = py.detach(|| Chunk::open_with(opened.source(), None, None, None)).map_err(fail)?;
@@ -80,7 +80,7 @@ pub(crate) fn sizes(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>) -> PyResult<
     py.detach(|| {
         held.iter()
             .map(|held| {
-                let header = lazy::describe(held.place().open()?.source())?;
+                let header = lazy::describe(held.location().open()?.source())?;
                 Ok((header.nbytes, header.cbytes))
             })
             .collect::<Result<Vec<_>, _>>()
@@ -98,7 +98,7 @@ pub(crate) fn lazy_chunk<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let held = Held::get(source)?;
     let chunk = py.detach(|| -> superchunk_io::Result<_> {
-        Ok(lazy::lazy_chunk(held.place().open()?.source(), nchunk, offset)?)
+        Ok(lazy::lazy_chunk(held.location().open()?.source(), nchunk, offset)?)
     });
     chunk.map(|chunk| PyBytes::new(py, &chunk)).map_err(|error| to_python(py, &error))
 }

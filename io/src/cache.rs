@@ -1,12 +1,12 @@
-//! What readers of one file keep between small reads: heads of chunks, and blocks that were met twice.
+//! What readers of one file keep between small reads: heads of chunks, and blocks that were read twice.
 //!
 //! ```text
-//! first meeting of a block     decoded as far as needed, and remembered by its number
-//! second                       decoded whole, and kept
-//! from then on                 copied
+//! first read of a block     decoded as far as needed, and its number is noted
+//! second read               decoded whole, and kept
+//! from then on              copied
 //! ```
 //!
-//! So reads at random places, which hardly ever meet a block again, cost no more than without; reads one after
+//! So reads at random places, which hardly ever read a block again, cost no more than without; reads one after
 //! the other and reads of neighbours decode each block once. At most [`limit`] bytes are kept for a file, the least
 //! recently used go first.
 //!
@@ -43,7 +43,7 @@ const BLOCK_PARTS: usize = 4;
 const MOST_CHUNKS: usize = 512;
 const CHUNKS_PART: usize = 2;
 /// So many blocks are remembered by number.
-const MOST_MET: usize = 8;
+const MOST_SEEN: usize = 8;
 /// Decoding a block must take so many times as long as hashing what is stored of it.
 const PAYS: u32 = 3;
 static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
@@ -111,7 +111,7 @@ struct Kept {
     heads: Heads,
     /// The most recently used last.
     blocks: VecDeque<Block>,
-    met: VecDeque<(Key, usize)>,
+    recently_seen: VecDeque<(Key, usize)>,
     /// Chunks of which keeping a block did not pay.
     refused: HashSet<Key>,
     /// Bytes of blocks.
@@ -190,18 +190,18 @@ impl Kept {
         self.blocks.back_mut()
     }
 
-    /// Whether a block was met before; from now on it was. Without a lasting stamp not if the chunk was refused.
-    fn meet(&mut self, key: Key, nblock: usize, lasting: bool) -> bool {
+    /// Note that a block was read. Returns whether it was before. Without a lasting stamp not if the chunk was refused.
+    fn note_seen(&mut self, key: Key, nblock: usize, lasting: bool) -> bool {
         if !lasting && self.refused.contains(&key) {
             return false;
         }
-        if self.met.contains(&(key, nblock)) {
+        if self.recently_seen.contains(&(key, nblock)) {
             return true;
         }
-        if self.met.len() == MOST_MET {
-            self.met.pop_front();
+        if self.recently_seen.len() == MOST_SEEN {
+            self.recently_seen.pop_front();
         }
-        self.met.push_back((key, nblock));
+        self.recently_seen.push_back((key, nblock));
         false
     }
 
@@ -398,7 +398,7 @@ impl Cache {
         let known = kept.block(key, *nblock).map(|block| (Arc::clone(&block.plain), block.stored, block.pays));
         let worth = match &known {
             Some((_, _, pays)) => *pays || lasting.is_some(),
-            None => kept.meet(key, *nblock, lasting.is_some()),
+            None => kept.note_seen(key, *nblock, lasting.is_some()),
         };
         drop(kept);
         if !worth {

@@ -21,7 +21,7 @@ use superchunk_engine::params::{EncodeOptions, EncodeParams};
 use superchunk_engine::shape::BlockShape;
 use superchunk_engine::source::Source;
 
-use crate::source::Place;
+use crate::source::ChunkLocation;
 
 pub use boxes::boxes;
 
@@ -34,7 +34,8 @@ const FILLINGS: [u8; 2] = [0xA5, 0x5A];
 fn read_twice(chunk: &[u8], start: usize, stop: usize, nthreads: usize) -> crate::Result<Vec<u8>> {
     let mut outcomes = FILLINGS.map(|filling| {
         let mut dst = vec![filling; stop - start];
-        let requests = vec![Request { place: Place::Bytes(chunk), nbytes: None, start: start as u64, dst: &mut dst }];
+        let requests =
+            vec![Request { location: ChunkLocation::Bytes(chunk), nbytes: None, start: start as u64, dst: &mut dst }];
         let options = ReadOptions { nthreads, ..ReadOptions::default() };
         read::read(requests, options).map(|()| dst).map_err(|failure| failure.error)
     });
@@ -80,8 +81,8 @@ pub fn range_decode(data: &[u8]) {
     let (start, length) = (at(&range[..4]), at(&range[4..]) % (LARGEST_WHOLE / 4));
     if start.checked_add(length).is_none_or(|stop| stop > nbytes) {
         let mut dst = vec![0; length];
-        let place = Place::Bytes(chunk);
-        let requests = vec![Request { place, nbytes: None, start: start as u64, dst: &mut dst }];
+        let location = ChunkLocation::Bytes(chunk);
+        let requests = vec![Request { location, nbytes: None, start: start as u64, dst: &mut dst }];
         let outcome = read::read(requests, ReadOptions::default());
         assert!(outcome.is_err(), "a range outside the chunk was read");
         return;
@@ -138,7 +139,8 @@ pub fn roundtrip(data: &[u8]) {
     assert_eq!(chunk, threaded, "the chunk depends on the number of threads");
     for nthreads in [1, 2] {
         let mut plain = vec![FILLINGS[0]; content.len()];
-        let requests = vec![Request { place: Place::Bytes(&chunk), nbytes: None, start: 0, dst: &mut plain }];
+        let requests =
+            vec![Request { location: ChunkLocation::Bytes(&chunk), nbytes: None, start: 0, dst: &mut plain }];
         let outcome =
             read::read(requests, ReadOptions { nthreads, itemsize: Some(itemsize), ..ReadOptions::default() });
         assert_eq!(outcome, Ok(()));
@@ -150,7 +152,7 @@ pub fn roundtrip(data: &[u8]) {
 fn read_shaped(chunk: &[u8], nbytes: usize, shape: BlockShape, itemsize: usize) -> Option<Vec<u8>> {
     let [one, other] = FILLINGS.map(|filling| {
         let mut dst = vec![filling; nbytes];
-        let requests = vec![Request { place: Place::Bytes(chunk), nbytes: None, start: 0, dst: &mut dst }];
+        let requests = vec![Request { location: ChunkLocation::Bytes(chunk), nbytes: None, start: 0, dst: &mut dst }];
         let options =
             ReadOptions { shape: Some(shape), itemsize: Some(itemsize), nthreads: 2, ..ReadOptions::default() };
         read::read(requests, options).is_ok().then_some(dst)
@@ -216,7 +218,7 @@ pub fn shaped(data: &[u8]) {
 pub fn seals(data: &[u8]) {
     let Some((pick, bytes)) = data.split_first_chunk::<4>() else { return };
     let check = |bytes: &[u8]| {
-        let places = [Place::Bytes(bytes); 2];
+        let places = [ChunkLocation::Bytes(bytes); 2];
         let Ok(verdicts) = seal::check_all(&places, 2, None) else { panic!("bytes in memory were not checked") };
         assert_eq!(verdicts[0], verdicts[1], "the same bytes have two verdicts");
         verdicts[0]

@@ -11,7 +11,7 @@ use superchunk_engine::interrupt::Interrupt;
 use superchunk_engine::params::{EncodeOptions, EncodeParams};
 use superchunk_engine::source::Source;
 
-use crate::source::Place;
+use crate::source::ChunkLocation;
 use crate::testing::noise;
 
 const BLOCK: usize = 1 << 14;
@@ -79,15 +79,15 @@ fn reading_stops_before_any_task() {
     let content = content();
     let mut chunk = vec![0; NBYTES + MAX_OVERHEAD];
     let length = encode(&content, &params(1, 1), None, None, &mut chunk).unwrap();
-    let place = Place::Bytes(&chunk[..length]);
+    let location = ChunkLocation::Bytes(&chunk[..length]);
     check(64, |interrupt| {
         let mut dst = vec![0; NBYTES];
-        let whole = Request { place, nbytes: None, start: 0, dst: &mut dst };
+        let whole = Request { location, nbytes: None, start: 0, dst: &mut dst };
         read(vec![whole], options(interrupt)).map_err(|failure| failure.error)
     });
     check(100, |interrupt| {
         let mut dst = [0; 100];
-        let one = |dst| Request { place, nbytes: None, start: 5, dst };
+        let one = |dst| Request { location, nbytes: None, start: 5, dst };
         let many = dst.chunks_mut(1).map(one).collect();
         read(many, options(interrupt)).map_err(|failure| failure.error)
     });
@@ -107,7 +107,7 @@ fn boxes_and_points_stop_before_any_block() {
         pack(&geometry, &params, src, None, Some(interrupt), &mut out).map(drop)
     });
     let length = pack(&geometry, &params, src, None, None, &mut chunk).unwrap();
-    let places = [Place::Bytes(&chunk[..length])];
+    let places = [ChunkLocation::Bytes(&chunk[..length])];
     let picks = [Pick::Range { start: 0, stop: 64, step: 1 }, Pick::Range { start: 3, stop: 10, step: 1 }];
     check(64, |interrupt| {
         read_box(&geometry, &picks, &places, &mut [0; 64 * 7], options(interrupt)).map_err(|failure| failure.error)

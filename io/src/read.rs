@@ -16,7 +16,7 @@ use superchunk_engine::source::Source;
 use superchunk_engine::user::User;
 use superchunk_engine::{Error, Result};
 
-use crate::source::{MOST_OPEN, Place};
+use crate::source::{ChunkLocation, MOST_OPEN};
 
 /// Work on fewer plain bytes than this is done before another thread has woken up.
 pub(crate) const SERIAL: usize = 64 * 1024;
@@ -27,7 +27,7 @@ pub(crate) const REQUESTS_PER_THREAD: usize = 4;
 #[derive(Debug)]
 pub struct Request<'a, 'd> {
     /// The chunk.
-    pub place: Place<'a>,
+    pub location: ChunkLocation<'a>,
     /// What the chunk must decode to, in bytes, where that is known beforehand.
     pub nbytes: Option<u64>,
     /// First byte wanted; the destination's length says how many.
@@ -76,7 +76,7 @@ pub fn read(requests: Vec<Request<'_, '_>>, options: ReadOptions<'_>) -> Result<
     let nthreads = if options.user.is_some() { 1 } else { options.nthreads.max(1) };
     let total: usize = requests.iter().map(|request| request.dst.len()).sum();
     let nthreads = if total <= SERIAL { 1 } else { nthreads };
-    let named = requests.iter().any(|request| request.place.is_path());
+    let named = requests.iter().any(|request| request.location.is_path());
     let at_once = if named { MOST_OPEN } else { usize::MAX };
     if nthreads == 1 || requests.len() / REQUESTS_PER_THREAD >= nthreads {
         // Each thread has one file open.
@@ -102,7 +102,7 @@ fn read_group(
 ) -> Result<(), ReadError> {
     let mut opened = Vec::with_capacity(group.len());
     for (nrequest, request) in &group {
-        opened.push(request.place.open().map_err(ReadError::at(*nrequest))?);
+        opened.push(request.location.open().map_err(ReadError::at(*nrequest))?);
     }
     let mut chunks = Vec::with_capacity(group.len());
     for ((nrequest, request), opened) in group.into_iter().zip(&opened) {
@@ -123,7 +123,7 @@ fn read_group(
 }
 
 fn read_one(request: Request<'_, '_>, options: ReadOptions<'_>) -> crate::Result<()> {
-    let opened = request.place.open()?;
+    let opened = request.location.open()?;
     let chunk = open(&request, opened.source(), options)?;
     let Request { start, dst, .. } = request;
     Ok(with_worker(|worker| chunk.read_into(start, dst, worker, options.user, options.interrupt))?)

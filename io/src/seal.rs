@@ -16,7 +16,7 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 
 use crate::error::Result;
 use crate::read::ReadError;
-use crate::source::{MOST_OPEN, Place};
+use crate::source::{ChunkLocation, MOST_OPEN};
 use superchunk_engine::Error;
 use superchunk_engine::chunk::resize;
 use superchunk_engine::header::Header;
@@ -83,8 +83,8 @@ fn with_piece<R>(work: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
 /// # Errors
 ///
 /// [`Error::Truncated`] when a file has fewer bytes; a file that cannot be opened or read.
-pub fn hash64(parts: &[Place<'_>]) -> Result<u64> {
-    if let [Place::Bytes(bytes)] = parts {
+pub fn hash64(parts: &[ChunkLocation<'_>]) -> Result<u64> {
+    if let [ChunkLocation::Bytes(bytes)] = parts {
         return Ok(XxHash3_64::oneshot(bytes));
     }
     let mut hasher = XxHash3_64::new();
@@ -97,8 +97,8 @@ pub fn hash64(parts: &[Place<'_>]) -> Result<u64> {
 /// # Errors
 ///
 /// As [`hash64`].
-pub fn hash128(parts: &[Place<'_>]) -> Result<u128> {
-    if let [Place::Bytes(bytes)] = parts {
+pub fn hash128(parts: &[ChunkLocation<'_>]) -> Result<u128> {
+    if let [ChunkLocation::Bytes(bytes)] = parts {
         return Ok(XxHash3_128::oneshot(bytes));
     }
     let mut hasher = XxHash3_128::new();
@@ -106,7 +106,7 @@ pub fn hash128(parts: &[Place<'_>]) -> Result<u128> {
     Ok(hasher.finish_128())
 }
 
-fn feed(parts: &[Place<'_>], mut each: impl FnMut(&[u8])) -> Result<()> {
+fn feed(parts: &[ChunkLocation<'_>], mut each: impl FnMut(&[u8])) -> Result<()> {
     for part in parts {
         match part.open()?.source() {
             Source::Bytes(bytes) => each(bytes),
@@ -163,13 +163,13 @@ fn seal_of(hash: u64) -> [u8; SEAL_LENGTH] {
 ///
 /// The first failure that says nothing about a chunk: no descriptors or memory left, no permission.
 pub fn check_all(
-    places: &[Place<'_>],
+    places: &[ChunkLocation<'_>],
     nthreads: usize,
     interrupt: Option<&Interrupt<'_>>,
 ) -> Result<Vec<Verdict>, ReadError> {
     let mut verdicts = vec![Verdict::UNREADABLE; places.len()];
     let most = places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.available()));
-    let named = places.iter().any(Place::is_path);
+    let named = places.iter().any(ChunkLocation::is_path);
     let nthreads = match nthreads.max(1) {
         _ if most <= SERIAL => 1,
         nthreads if named => nthreads.min(MOST_OPEN),
@@ -185,7 +185,7 @@ pub fn check_all(
 }
 
 /// Compare a chunk with the seal behind it.
-fn check(place: &Place<'_>) -> Result<Verdict> {
+fn check(place: &ChunkLocation<'_>) -> Result<Verdict> {
     let opened = match place.open() {
         Ok(opened) => opened,
         Err(error) => return unreadable(error, Verdict::UNREADABLE),

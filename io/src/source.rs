@@ -1,6 +1,6 @@
 //! Where one chunk is, as a caller says it: in memory, in a range of an open file, or in a file that has yet to be opened.
 //!
-//! A file that is only named is opened for as long as it is read: a [`Place`] becomes an [`Opened`], whose [`Source`] is
+//! A file that is only named is opened for as long as it is read: a [`ChunkLocation`] becomes an [`Opened`], whose [`Source`] is
 //! what the engine reads. Another kind of store is another [`ReadAt`](superchunk_engine::source::ReadAt).
 
 use std::fs::File;
@@ -17,7 +17,7 @@ pub const MOST_OPEN: usize = 64;
 
 /// Where one chunk is, as a caller says it.
 #[derive(Debug, Clone, Copy)]
-pub enum Place<'a> {
+pub enum ChunkLocation<'a> {
     /// A buffer; what follows the chunk in it is ignored.
     Bytes(&'a [u8]),
     /// A range of an open file.
@@ -35,7 +35,7 @@ pub enum Place<'a> {
     },
 }
 
-impl<'a> Place<'a> {
+impl<'a> ChunkLocation<'a> {
     /// Open what has to be opened.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A place whose file is open until this is dropped.
+/// A chunk whose file is open until this is dropped.
 #[derive(Debug)]
 pub struct Opened<'a>(Bytes<'a>);
 
@@ -90,13 +90,13 @@ impl Opened<'_> {
         }
     }
 
-    /// The same as a place, which is not opened again.
+    /// The same as a location, which is not opened again.
     #[must_use]
-    pub fn place(&self) -> Place<'_> {
+    pub fn location(&self) -> ChunkLocation<'_> {
         match &self.0 {
-            Bytes::Memory(bytes) => Place::Bytes(bytes),
-            Bytes::Range(range) => Place::File(*range),
-            Bytes::File(range) => Place::File(range.borrow()),
+            Bytes::Memory(bytes) => ChunkLocation::Bytes(bytes),
+            Bytes::Range(range) => ChunkLocation::File(*range),
+            Bytes::File(range) => ChunkLocation::File(range.borrow()),
         }
     }
 }

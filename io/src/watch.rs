@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::files::{self, Named, Stamp};
 use crate::range::FileRange;
 use crate::seal;
-use crate::source::Place;
+use crate::source::ChunkLocation;
 
 /// A file's stamp must stand still for so long, where its clock ticks often, and where it counts seconds.
 const STILL: Duration = Duration::from_millis(50);
@@ -60,8 +60,8 @@ impl Proof {
         match self {
             Self::Stands { at, bytes } => Ok(files::differs(file, *at, bytes)?),
             Self::Hash { ranges, bytes } => {
-                let place = |&(offset, limit): &(u64, u64)| Place::File(FileRange { file, offset, limit });
-                let places: Vec<Place<'_>> = ranges.iter().map(place).collect();
+                let place = |&(offset, limit): &(u64, u64)| ChunkLocation::File(FileRange { file, offset, limit });
+                let places: Vec<ChunkLocation<'_>> = ranges.iter().map(place).collect();
                 Ok(match seal::hash128(&places) {
                     Err(Error::Chunk(superchunk_engine::Error::Truncated { .. })) => true,
                     outcome => outcome?.to_le_bytes() != *bytes,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn proofs() -> [Proof; 2] {
-        let hash = seal::hash128(&[Place::Bytes(&[7; 24])]).unwrap().to_le_bytes();
+        let hash = seal::hash128(&[ChunkLocation::Bytes(&[7; 24])]).unwrap().to_le_bytes();
         [Proof::Stands { at: 48, bytes: [7; 16] }, Proof::Hash { ranges: vec![(40, 8), (48, 16)], bytes: hash }]
     }
 

@@ -114,7 +114,9 @@ class Handle:
             The handle was closed.
 
         """
-        store = self.opened()
+        store = self.store
+        if store is None:
+            store = self.opened()
         if self.options.mode == "r":
             msg = f"{self.urlpath}: opened in reading mode (mode 'r'), which allows no changes"
             raise ReadOnlyError(msg)

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`Chunk::open`] reads and checks what all blocks share; [`Chunk::decode_block`] reads one block.
-//! Neither allocates more than the bytes at hand have earned. [`Chunk::read`] cuts a range of the content into
+//! Neither allocates more memory than the bytes at hand can justify. [`Chunk::read`] cuts a range of the content into
 //! blocks.
 //!
 //! Source: docs/format/chunk.md, sections "Blocks and streams", "Dictionaries",
@@ -46,7 +46,7 @@ const WHOLE_READ: usize = 128 * 1024;
 /// Largest dictionary, in bytes.
 pub(crate) const MAX_DICT: usize = 32768;
 /// A chunk that claims to hold more bytes than this has its streams looked through first.
-const UNEARNED: usize = 64 * 1024 * 1024;
+const UNCHECKED_BYTES: usize = 64 * 1024 * 1024;
 
 /// What a chunk answers whose blocks were not opened to be decoded: bytes are never passed off as decoded.
 const NOT_OPENED: Error =
@@ -223,7 +223,7 @@ impl<'a> Chunk<'a> {
     /// [`Error::Stream`] or [`Error::Field`] naming the block that claims too much; a failing read.
     pub fn check_claims(&self) -> Result<()> {
         let nbytes = self.header.nbytes as usize;
-        if nbytes <= UNEARNED || nbytes / 256 <= self.header.cbytes as usize {
+        if nbytes <= UNCHECKED_BYTES || nbytes / 256 <= self.header.cbytes as usize {
             return Ok(());
         }
         match self.header.body() {

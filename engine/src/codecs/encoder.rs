@@ -166,9 +166,9 @@ impl Encoder {
     /// Compresses a stream with the level's own search, but for parts that are noise and stored as they are in it.
     ///
     /// They are in order and do not overlap. The rest is as in [`Encoder::encode`].
-    pub fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    pub fn encode_around(&mut self, incompressible: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
         match &mut self.kind {
-            Kind::Zlib(encoder) if !noise.is_empty() => encoder.encode_around(noise, src, dst),
+            Kind::Zlib(encoder) if !incompressible.is_empty() => encoder.encode_around(incompressible, src, dst),
             _ => self.encode(src, dst),
         }
     }

@@ -77,8 +77,13 @@ impl Encoder {
     }
 
     /// Compresses with the level's own search, but for parts that are stored.
-    pub(super) fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        self.own.encode_around(noise, src, dst)
+    pub(super) fn encode_around(
+        &mut self,
+        incompressible: &[Range<usize>],
+        src: &[u8],
+        dst: &mut [u8],
+    ) -> Option<usize> {
+        self.own.encode_around(incompressible, src, dst)
     }
 }
 
@@ -127,10 +132,11 @@ impl Own {
     }
 
     /// Compresses but for parts that are stored, or `None` if the result does not fit.
-    fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    fn encode_around(&mut self, incompressible: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let (header, rest) = dst.split_at_mut_checked(HEADER)?;
         let room = rest.len().checked_sub(CHECKSUM)?;
-        let Some(length) = self.write_parts(noise, src, Unfilled { room: &mut rest[..room], length: 0 }) else {
+        let Some(length) = self.write_parts(incompressible, src, Unfilled { room: &mut rest[..room], length: 0 })
+        else {
             // A context that did not get to its end cannot be used again: zlib-rs 0.6 keeps what it could not write
             // through a reset, and later panics over it.
             if let Deflate::ZlibRs(_) = self.deflate {
@@ -147,9 +153,9 @@ impl Own {
     }
 
     /// Writes all of a deflate stream and returns its length.
-    fn write_parts(&mut self, noise: &[Range<usize>], src: &[u8], mut out: Unfilled<'_>) -> Option<usize> {
+    fn write_parts(&mut self, incompressible: &[Range<usize>], src: &[u8], mut out: Unfilled<'_>) -> Option<usize> {
         let mut at = 0;
-        for part in noise {
+        for part in incompressible {
             if at < part.start {
                 self.search(&src[at..part.start], false, &mut out)?;
             }

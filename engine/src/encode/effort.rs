@@ -19,7 +19,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use crate::chunk::resize;
-use crate::codecs::{Codec, Encoder, NoiseFinder};
+use crate::codecs::{Codec, Encoder, IncompressibleFinder};
 use crate::error::Result;
 
 use super::trials::{CLOSE, Outcome, Trials, pays};
@@ -151,15 +151,15 @@ pub(super) struct Searches {
     /// For what is plain, and for all where the quickest search of `own` would take long.
     probe: Encoder,
     /// For codecs that can store parts of a stream.
-    noise: Option<NoiseFinder>,
+    incompressible: Option<IncompressibleFinder>,
     room: Vec<u8>,
 }
 
 impl Searches {
     pub(super) fn new(codec: Codec, clevel: u8) -> Result<Self> {
         let own = Encoder::new(codec, clevel, None)?;
-        let noise = own.goes_around().then(NoiseFinder::new).transpose()?;
-        Ok(Self { own, probe: Encoder::probe()?, noise, room: Vec::new() })
+        let incompressible = own.goes_around().then(IncompressibleFinder::new).transpose()?;
+        Ok(Self { own, probe: Encoder::probe()?, incompressible, room: Vec::new() })
     }
 
     pub(super) fn fits(&self, codec: Codec, clevel: u8) -> bool {
@@ -175,7 +175,7 @@ impl Searches {
     pub(super) fn encode_as(&mut self, plan: &StreamPlan, src: &[u8], dst: &mut [u8]) -> Result<Option<usize>> {
         let last = self.own.candidates() - 1;
         Ok(match plan.choice {
-            _ if self.declines_noise() => self.own.encode(src, dst),
+            _ if self.declines_incompressible() => self.own.encode(src, dst),
             Choice::Plain if plan.is_alike(src.len(), self.probe_pieces(src, dst)) => None,
             Choice::Candidate(candidate) if candidate < last && plan.left.is_some() => {
                 let length = self.own.encode_at(candidate, src, dst);
@@ -189,8 +189,8 @@ impl Searches {
                 self.own.encode_at(candidate, src, dst)
             }
             Choice::Around => {
-                let noise = self.noise.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
-                self.own.encode_around(&noise, src, dst)
+                let incompressible = self.incompressible.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
+                self.own.encode_around(&incompressible, src, dst)
             }
             _ => self.encode_thoroughly(plan.left.unwrap_or(0), plan.sample, src, dst),
         })
@@ -221,7 +221,7 @@ impl Searches {
     pub(super) fn is_plain(&mut self, plan: &StreamPlan, src: &[u8]) -> Result<bool> {
         let mut room = std::mem::take(&mut self.room);
         let dst = resize(&mut room, src.len())?;
-        let alike = if self.declines_noise() {
+        let alike = if self.declines_incompressible() {
             self.own.encode(src, &mut dst[..src.len() - 1]).is_none()
         } else {
             let probed = self.probe_pieces(src, dst);
@@ -257,7 +257,7 @@ impl Searches {
     }
 
     /// Whether the level's own search, and the only one, is done with noise as soon as a probe.
-    fn declines_noise(&self) -> bool {
+    fn declines_incompressible(&self) -> bool {
         matches!(self.own.codec(), Codec::BloscLz | Codec::Lz4)
     }
 
@@ -380,24 +380,24 @@ impl Searches {
     }
 
     /// Whether bytes are noise to the last piece, which is sooner found than that deflate makes nothing of them.
-    fn is_all_noise(&mut self, bytes: &[u8]) -> bool {
-        self.noise.as_mut().is_some_and(|finder| finder.find(bytes) == std::slice::from_ref(&(0..bytes.len())))
+    fn is_incompressible(&mut self, bytes: &[u8]) -> bool {
+        self.incompressible.as_mut().is_some_and(|finder| finder.find(bytes) == std::slice::from_ref(&(0..bytes.len())))
     }
 
     /// Whether a part of a block is noise that is worth going around. The rest must not repeat what stands on its other
     /// side, so there both ways are tried.
-    fn has_noise(&mut self, block: &[u8]) -> Result<bool> {
-        let Some(finder) = &mut self.noise else { return Ok(false) };
-        let noise = finder.find(block);
-        let length: usize = noise.iter().map(Range::len).sum();
+    fn has_incompressible_parts(&mut self, block: &[u8]) -> Result<bool> {
+        let Some(finder) = &mut self.incompressible else { return Ok(false) };
+        let incompressible = finder.find(block);
+        let length: usize = incompressible.iter().map(Range::len).sum();
         if !(block.len() / NOISY..=block.len() - block.len() / NOISY).contains(&length) {
             return Ok(false);
         }
-        let edge = noise[noise.len() / 2].end;
+        let edge = incompressible[incompressible.len() / 2].end;
         let place = &block[edge.saturating_sub(NEAR)..block.len().min(edge + NEAR)];
-        let noise = finder.find(place);
+        let incompressible = finder.find(place);
         let room = resize(&mut self.room, 2 * place.len())?;
-        let around = self.own.encode_around(&noise, place, room);
+        let around = self.own.encode_around(&incompressible, place, room);
         let own = self.own.encode(place, room);
         Ok(around.zip(own).is_some_and(|(around, own)| around <= own + own / 100))
     }
@@ -419,7 +419,7 @@ impl Searches {
     /// Whether the level's own search makes anything of a part of what probing makes nothing of.
     fn may_pay(&mut self, src: &[u8], room: &mut [u8]) -> bool {
         let part = middle(src, NOISE.min(src.len()));
-        if self.is_all_noise(part) {
+        if self.is_incompressible(part) {
             return false;
         }
         let length = self.own.encode_at(self.own.min_sample_level(), part, &mut room[..part.len()]);
@@ -490,8 +490,8 @@ pub(super) fn look(
     found.block = found.block.filter(|_| length == block.len());
     if let [plan] = &mut *found.plans
         // Something else has a place in it if it is a sixteenth of the block.
-        && !(plan.is_plain() && stream >= PLACES * PLACE && searches.is_all_noise(&places(block)))
-        && searches.has_noise(block)?
+        && !(plan.is_plain() && stream >= PLACES * PLACE && searches.is_incompressible(&places(block)))
+        && searches.has_incompressible_parts(block)?
     {
         plan.choice = Choice::Around;
         found.block = None;

@@ -8,7 +8,7 @@
 //! "Variable-length blocks".
 
 mod effort;
-mod noise;
+mod incompressible;
 mod special;
 mod trials;
 mod vlblocks;
@@ -58,7 +58,7 @@ struct Worker {
     filters: Scratch,
     output: Vec<u8>,
     searches: Option<Searches>,
-    noise: noise::Room,
+    incompressible: incompressible::SampleScratch,
 }
 
 impl Worker {
@@ -73,7 +73,7 @@ impl Worker {
         if let Some(searches) = &mut self.searches {
             searches.trim(KEEP);
         }
-        self.noise.trim(KEEP);
+        self.incompressible.trim(KEEP);
     }
 }
 
@@ -248,7 +248,7 @@ pub fn encode_content(
     if looks && job.dict.is_none() && user.is_none() {
         job.pilot = Some(OnceLock::new());
     }
-    if job.store_noise(&mut out[header.len()..])? {
+    if job.store_incompressible(&mut out[header.len()..])? {
         header.flags |= FLAG_MEMCPYED;
         return Ok(finish(header, capacity, out));
     }

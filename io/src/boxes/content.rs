@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::board::{MAX_BAND, Tile};
 use super::geometry::Geometry;
+use super::scatter::{MAX_BAND, Tile};
 use crate::read::ReadOptions;
 use superchunk_engine::chunk::{Chunk, Worker, repeat, resize, with_worker};
 use superchunk_engine::header::{Body, Special};
@@ -99,9 +99,9 @@ impl<'a> Content<'a> {
     }
 
     /// Write a tile from the planes of its block.
-    pub(super) fn join(&self, tile: &mut Tile<'_, '_>, room: &mut Vec<u8>, worker: &mut Worker) -> Result<()> {
+    pub(super) fn join(&self, tile: &mut Tile<'_, '_>, scratch: &mut Vec<u8>, worker: &mut Worker) -> Result<()> {
         self.chunk.check_whole(tile.nblock)?;
-        self.chunk.with_planes(tile.nblock, worker, self.user, |planes| tile.join(planes, room))
+        self.chunk.with_planes(tile.nblock, worker, self.user, |planes| tile.join(planes, scratch))
     }
 
     /// How many blocks, of `most` that stand side by side, to write together in rows of `row` bytes each.
@@ -118,14 +118,14 @@ impl<'a> Content<'a> {
         &self,
         nblock: usize,
         wanted: Range<usize>,
-        room: &'b mut [u8],
+        scratch: &'b mut [u8],
         worker: &mut Worker,
     ) -> Result<&'b [u8]> {
         if wanted.len() > self.block_nbytes / 2 {
-            self.write(nblock, 0, room, worker)?;
-            return Ok(&room[wanted]);
+            self.write(nblock, 0, scratch, worker)?;
+            return Ok(&scratch[wanted]);
         }
-        let part = &mut room[..wanted.len()];
+        let part = &mut scratch[..wanted.len()];
         self.write(nblock, wanted.start, part, worker)?;
         Ok(part)
     }
@@ -135,7 +135,7 @@ impl<'a> Content<'a> {
         &'b self,
         nblock: usize,
         wanted: Range<usize>,
-        room: &'b mut Vec<u8>,
+        scratch: &'b mut Vec<u8>,
         worker: &mut Worker,
     ) -> Result<&'b [u8]> {
         let begin = nblock * self.block_nbytes;
@@ -144,11 +144,11 @@ impl<'a> Content<'a> {
         }
         if matches!(self.how, How::Blocks) && wanted.len() > self.block_nbytes / 2 {
             self.chunk.check_whole(nblock)?;
-            let block = resize(room, self.block_nbytes)?;
+            let block = resize(scratch, self.block_nbytes)?;
             self.chunk.decode_block(nblock, block, worker, self.user)?;
             return Ok(&block[wanted]);
         }
-        let part = resize(room, wanted.len())?;
+        let part = resize(scratch, wanted.len())?;
         self.write(nblock, wanted.start, part, worker)?;
         Ok(part)
     }

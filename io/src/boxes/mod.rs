@@ -13,24 +13,24 @@
 //!
 //! Source: docs/format/b2nd.md, sections "Geometry" and "Reading a box".
 
-mod board;
 mod content;
 mod copy;
 mod geometry;
 mod pack;
 mod plan;
 mod points;
+mod scatter;
 
 use crate::read::{REQUESTS_PER_THREAD, ReadError, ReadOptions};
-use crate::source::{MOST_OPEN, Place};
+use crate::source::{ChunkLocation, MOST_OPEN};
 use superchunk_engine::chunk::{Chunk, Worker, resize, with_worker};
 use superchunk_engine::interrupt::{Interrupt, go_on};
 use superchunk_engine::pool;
 use superchunk_engine::{Error, Result};
 
-use board::{Board, Share, Strip, Tile};
 use content::Content;
 use plan::Plan;
+use scatter::{Scatter, Strip, Tile, TileRange};
 
 pub use geometry::{Geometry, MAX_DIMS};
 pub use pack::{Strided, pack};
@@ -77,7 +77,7 @@ impl From<ReadError> for BoxError {
 pub fn read_box(
     geometry: &Geometry,
     picks: &[Pick<'_>],
-    places: &[Place<'_>],
+    places: &[ChunkLocation<'_>],
     dst: &mut [u8],
     options: ReadOptions<'_>,
 ) -> Result<(), BoxError> {
@@ -86,31 +86,31 @@ pub fn read_box(
         return Ok(());
     }
     let needed = dst.len() as u64;
-    let board = Board::new(dst, &plan).ok_or(Error::Destination { needed, got: needed })?;
+    let scatter = Scatter::new(dst, &plan).ok_or(Error::Destination { needed, got: needed })?;
     let all = plan.all_tiles().saturating_mul(geometry.block_nbytes());
     let nthreads = if options.user.is_some() || all <= SERIAL { 1 } else { options.nthreads.max(1) };
     if by_chunk(nthreads, places.len()) {
         let at_once = nthreads.min(MOST_OPEN);
-        return Ok(pool::run(at_once, board.share(|_| usize::MAX), |_, mut share| {
-            let nrequest = share.nchunk();
-            read_chunk(geometry, &places[nrequest], &mut share, options).map_err(ReadError::at(nrequest))
+        return Ok(pool::run(at_once, scatter.split(|_| usize::MAX), |_, mut range| {
+            let nrequest = range.nchunk();
+            read_chunk(geometry, &places[nrequest], &mut range, options).map_err(ReadError::at(nrequest))
         })?);
     }
     let turn = (TURN / geometry.block_nbytes().max(1)).max(1);
-    let mut shares = board.share(|_| turn).into_iter().peekable();
+    let mut ranges = scatter.split(|_| turn).into_iter().peekable();
     let mut first = 0;
     while first < places.len() {
         let end = (first + MOST_OPEN).min(places.len());
         let mut tasks = Vec::new();
-        while let Some(share) = shares.next_if(|share| share.nchunk() < end) {
-            tasks.push(share);
+        while let Some(range) = ranges.next_if(|range| range.nchunk() < end) {
+            tasks.push(range);
         }
         let numbers: Vec<usize> = (first..end).collect();
         with_opened(geometry, &numbers, places, options, |contents| {
-            pool::run(nthreads, tasks, |_, mut share| {
-                let nrequest = share.nchunk();
+            pool::run(nthreads, tasks, |_, mut range| {
+                let nrequest = range.nchunk();
                 let content = &contents[nrequest - first];
-                with_worker(|worker| read_tiles(content, &mut share, worker, options.interrupt))
+                with_worker(|worker| read_tiles(content, &mut range, worker, options.interrupt))
                     .map_err(ReadError::at(nrequest))
             })
         })?;
@@ -132,10 +132,10 @@ pub(crate) fn read_small_box<'a>(
         return Ok(None);
     }
     let needed = dst.len() as u64;
-    let board = Board::new(dst, &plan).ok_or(Error::Destination { needed, got: needed })?;
+    let scatter = Scatter::new(dst, &plan).ok_or(Error::Destination { needed, got: needed })?;
     let content = Content::of(open()?, geometry, ReadOptions::default())?;
-    for mut share in board.share(|_| usize::MAX) {
-        with_worker(|worker| read_tiles(&content, &mut share, worker, None))?;
+    for mut range in scatter.split(|_| usize::MAX) {
+        with_worker(|worker| read_tiles(&content, &mut range, worker, None))?;
     }
     Ok(Some(content.into_chunk()))
 }
@@ -149,7 +149,7 @@ fn by_chunk(nthreads: usize, nchunks: usize) -> bool {
 fn with_opened(
     geometry: &Geometry,
     numbers: &[usize],
-    places: &[Place<'_>],
+    places: &[ChunkLocation<'_>],
     options: ReadOptions<'_>,
     work: impl FnOnce(&[Content<'_>]) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
@@ -167,40 +167,40 @@ fn with_opened(
 
 fn read_chunk(
     geometry: &Geometry,
-    place: &Place<'_>,
-    share: &mut Share<'_, '_>,
+    place: &ChunkLocation<'_>,
+    range: &mut TileRange<'_, '_>,
     options: ReadOptions<'_>,
 ) -> crate::Result<()> {
     let opened = place.open()?;
     let content = Content::open(opened.source(), geometry, options)?;
-    Ok(with_worker(|worker| read_tiles(&content, share, worker, options.interrupt))?)
+    Ok(with_worker(|worker| read_tiles(&content, range, worker, options.interrupt))?)
 }
 
 fn read_tiles(
     content: &Content<'_>,
-    share: &mut Share<'_, '_>,
+    range: &mut TileRange<'_, '_>,
     worker: &mut Worker,
     interrupt: Option<&Interrupt<'_>>,
 ) -> Result<()> {
-    let mut room = std::mem::take(&mut worker.plain);
+    let mut scratch = std::mem::take(&mut worker.plain);
     let mut outcome = Ok(());
     while outcome.is_ok() {
-        let most = share.side_by_side();
-        let Some(mut tile) = share.next_tile() else { break };
+        let most = range.side_by_side();
+        let Some(mut tile) = range.next_tile() else { break };
         outcome = go_on(interrupt, tile.bytes.len());
         if outcome.is_err() {
             break;
         }
         let together = content.together(tile.row(), most);
         outcome = if !tile.is_run() && content.has_planes_for(&tile) {
-            content.join(&mut tile, &mut room, worker)
+            content.join(&mut tile, &mut scratch, worker)
         } else if together > 1 {
-            read_band(content, tile, together, share, &mut room, worker)
+            read_band(content, tile, together, range, &mut scratch, worker)
         } else {
-            read_tile(content, &mut tile, &mut room, worker)
+            read_tile(content, &mut tile, &mut scratch, worker)
         };
     }
-    worker.plain = room;
+    worker.plain = scratch;
     outcome
 }
 
@@ -209,22 +209,22 @@ fn read_band<'d, 'p>(
     content: &Content<'_>,
     first: Tile<'d, 'p>,
     count: usize,
-    share: &mut Share<'d, 'p>,
-    room: &mut Vec<u8>,
+    range: &mut TileRange<'d, 'p>,
+    scratch: &mut Vec<u8>,
     worker: &mut Worker,
 ) -> Result<()> {
-    let room = resize(room, count * content.block_nbytes())?;
-    let tiles = std::iter::once(first).chain(std::iter::from_fn(|| share.next_tile()));
+    let scratch = resize(scratch, count * content.block_nbytes())?;
+    let tiles = std::iter::once(first).chain(std::iter::from_fn(|| range.next_tile()));
     let mut band = Vec::with_capacity(count);
     // No tile is taken that there is no room for.
-    for (room, tile) in room.chunks_exact_mut(content.block_nbytes()).zip(tiles) {
-        let block = content.bytes_of_block(tile.nblock, tile.bytes.clone(), room, worker)?;
+    for (scratch, tile) in scratch.chunks_exact_mut(content.block_nbytes()).zip(tiles) {
+        let block = content.bytes_of_block(tile.nblock, tile.bytes.clone(), scratch, worker)?;
         band.push((tile, block));
     }
     Tile::fill_together(&mut band)
 }
 
-fn read_tile(content: &Content<'_>, tile: &mut Tile<'_, '_>, room: &mut Vec<u8>, worker: &mut Worker) -> Result<()> {
+fn read_tile(content: &Content<'_>, tile: &mut Tile<'_, '_>, scratch: &mut Vec<u8>, worker: &mut Worker) -> Result<()> {
     if let Some(item) = content.item() {
         tile.repeat(item);
         return Ok(());
@@ -235,7 +235,7 @@ fn read_tile(content: &Content<'_>, tile: &mut Tile<'_, '_>, room: &mut Vec<u8>,
         let row = strip.as_mut().and_then(Strip::next_row);
         return row.map_or(Ok(()), |row| content.write(nblock, from, row, worker));
     }
-    let block = content.bytes(tile.nblock, tile.bytes.clone(), room, worker)?;
+    let block = content.bytes(tile.nblock, tile.bytes.clone(), scratch, worker)?;
     tile.fill(block)
 }
 

@@ -6,7 +6,7 @@ use super::content::Content;
 use super::geometry::{Geometry, signed};
 use super::{BoxError, SERIAL, by_chunk, with_opened};
 use crate::read::{ReadError, ReadOptions};
-use crate::source::{MOST_OPEN, Place};
+use crate::source::{ChunkLocation, MOST_OPEN};
 use superchunk_engine::chunk::{Worker, resize, with_worker};
 use superchunk_engine::interrupt::{Interrupt, go_on};
 use superchunk_engine::pool;
@@ -37,7 +37,7 @@ type Run<'p, 'd> = (&'p [Point], &'d mut [u8]);
 /// chunks that were read: `dst` may then hold anything.
 pub fn read_points(
     geometry: &Geometry,
-    places: &[Place<'_>],
+    places: &[ChunkLocation<'_>],
     nsources: &[i64],
     positions: &[i64],
     dst: &mut [u8],
@@ -89,7 +89,7 @@ fn checked(geometry: &Geometry, nplaces: usize, nsources: &[i64], positions: &[i
 /// Read points in ascending order.
 fn read_sorted(
     geometry: &Geometry,
-    places: &[Place<'_>],
+    places: &[ChunkLocation<'_>],
     points: &[Point],
     dst: &mut [u8],
     options: ReadOptions<'_>,
@@ -158,7 +158,7 @@ fn read_run(
 ) -> Result<()> {
     let itemsize = geometry.itemsize();
     let items = geometry.block_nbytes() / itemsize;
-    let mut room = std::mem::take(&mut worker.plain);
+    let mut scratch = std::mem::take(&mut worker.plain);
     let outcome = cut(points, dst, itemsize, |one, other| one.position / items == other.position / items)
         .into_iter()
         .try_for_each(|(points, dst)| {
@@ -169,13 +169,13 @@ fn read_run(
             if let [_] = points {
                 return content.write(nblock, start, dst, worker);
             }
-            let bytes = content.bytes(nblock, wanted, &mut room, worker)?;
+            let bytes = content.bytes(nblock, wanted, &mut scratch, worker)?;
             for (point, item) in points.iter().zip(dst.chunks_exact_mut(itemsize)) {
                 let at = (point.position - first) * itemsize;
                 item.copy_from_slice(&bytes[at..at + itemsize]);
             }
             Ok(())
         });
-    worker.plain = room;
+    worker.plain = scratch;
     outcome
 }

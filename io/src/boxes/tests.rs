@@ -1,7 +1,7 @@
 //! Arrays of random shapes, read and packed, against item-by-item models.
 
 use super::*;
-use crate::source::Place;
+use crate::source::ChunkLocation;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use superchunk_engine::codecs::Codec;
@@ -109,7 +109,7 @@ impl Model {
         let positions: Vec<Vec<usize>> = picks.iter().map(positions).collect();
         let counts: usize = positions.iter().map(Vec::len).product();
         let met = if counts == 0 { Vec::new() } else { self.met(&positions) };
-        let places: Vec<Place<'_>> = met.iter().map(|&n| Place::Bytes(&chunks[n])).collect();
+        let places: Vec<ChunkLocation<'_>> = met.iter().map(|&n| ChunkLocation::Bytes(&chunks[n])).collect();
         let mut dst = vec![0xA5; counts * self.geometry.itemsize()];
         let options = ReadOptions { nthreads, itemsize: Some(self.geometry.itemsize()), ..ReadOptions::default() };
         read_box(&self.geometry, picks, &places, &mut dst, options)?;
@@ -211,7 +211,7 @@ proptest! {
         let model = Model::new(&shape, &chunks, &blocks, itemsize);
         let how = options(Codec::Lz4, itemsize, model.geometry.block_nbytes(), PIPELINES[0]);
         let stored: Vec<Vec<u8>> = model.contents.iter().map(|content| compress(content, how)).collect();
-        let places: Vec<Place<'_>> = stored.iter().map(|chunk| Place::Bytes(chunk)).collect();
+        let places: Vec<ChunkLocation<'_>> = stored.iter().map(|chunk| ChunkLocation::Bytes(chunk)).collect();
         let items = model.geometry.chunk_nbytes() / itemsize;
         let mut wanted: Vec<(usize, usize)> =
             wanted.iter().map(|(chunk, item)| (chunk.index(stored.len()), item.index(items))).collect();
@@ -352,7 +352,7 @@ fn chunks_of_another_length_are_refused_with_their_number() {
 fn arguments_are_checked() {
     let geometry = Geometry::new(&[10, 10], &[5, 5], 4).unwrap();
     let chunk = compress(&[1; 400], options(Codec::Lz4, 4, 100, PIPELINES[0]));
-    let place: Place<'_> = Place::Bytes(&chunk);
+    let place: ChunkLocation<'_> = ChunkLocation::Bytes(&chunk);
     let read = |picks: &[Pick<'_>], nchunks: usize, length: usize| {
         let mut dst = vec![0; length];
         let failure = read_box(&geometry, picks, &vec![place; nchunks], &mut dst, ReadOptions::default()).unwrap_err();

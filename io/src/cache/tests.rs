@@ -6,7 +6,7 @@ use crate::boxes::read_box;
 use crate::boxes::tests::{compress, options};
 use crate::files;
 use crate::read::{ReadOptions, Request, read};
-use crate::source::Place;
+use crate::source::ChunkLocation;
 use superchunk_engine::codecs::Codec;
 
 const NBYTES: usize = 400_000;
@@ -83,7 +83,7 @@ fn reads_agree_with_the_plain_way_and_with_what_is_found() {
                 let wanted = disk.wanted(start, length);
                 let mut plain = vec![0; length];
                 let range = FileRange { file: &disk.file, offset: wanted.offset, limit: wanted.limit };
-                let request = Request { place: Place::File(range), nbytes: None, start, dst: &mut plain };
+                let request = Request { location: ChunkLocation::File(range), nbytes: None, start, dst: &mut plain };
                 read(vec![request], ReadOptions { itemsize: Some(4), ..ReadOptions::default() }).unwrap();
                 if let Some(kept) = cache.find(&wanted) {
                     assert!(cache.confirms(&kept, &disk.file, disk.stamp()));
@@ -189,11 +189,11 @@ fn blocks_that_are_decoded_at_once_are_not_kept_and_nobody_waits() {
     let disk = OnDisk::new("plain", &chunk_of(&items(1), [0; 6]));
     let wanted = disk.wanted(40_000, 40);
     let mut kept = Kept::default();
-    assert!(!kept.meet(wanted.key(), 3, false));
-    assert!(kept.meet(wanted.key(), 3, false));
+    assert!(!kept.note_seen(wanted.key(), 3, false));
+    assert!(kept.note_seen(wanted.key(), 3, false));
     kept.refuse(wanted.key());
-    assert!(!kept.meet(wanted.key(), 3, false));
-    assert!(kept.meet(wanted.key(), 3, true), "hashing is not needed then");
+    assert!(!kept.note_seen(wanted.key(), 3, false));
+    assert!(kept.note_seen(wanted.key(), 3, true), "hashing is not needed then");
     let busy = eager();
     let guard = busy.kept.lock().unwrap();
     for _ in 0..3 {
@@ -242,7 +242,7 @@ fn boxes_agree_with_the_plain_way() {
             let (mut plain, mut found) = (vec![1; 4 * count], vec![2; 4 * count]);
             let range = FileRange { file: &fitting.file, offset: place.0, limit: fitting.length };
             let options = ReadOptions { itemsize: Some(4), ..ReadOptions::default() };
-            read_box(&geometry, &picks, &[Place::File(range)], &mut plain, options).unwrap();
+            read_box(&geometry, &picks, &[ChunkLocation::File(range)], &mut plain, options).unwrap();
             let place = (place.0, fitting.length);
             assert!(cache.read_box(&fitting.file, place, &geometry, &picks, &mut found).unwrap());
             assert_eq!(found, plain);

@@ -3,7 +3,7 @@
 use super::{FILLINGS, LARGEST_WHOLE, read_twice};
 use crate::boxes::{Geometry, Pick, read_box, read_points};
 use crate::read::ReadOptions;
-use crate::source::Place;
+use crate::source::ChunkLocation;
 use superchunk_engine::header::Header;
 use superchunk_engine::lazy;
 use superchunk_engine::source::Source;
@@ -22,7 +22,7 @@ pub fn boxes(data: &[u8]) {
     assert_eq!(geometry.chunk_nbytes(), nbytes, "shapes were made to fit");
     let whole = read_twice(chunk, 0, nbytes, 1).ok();
     let options = |nthreads| ReadOptions { nthreads, itemsize: Some(geometry.itemsize()), ..ReadOptions::default() };
-    let places = [Place::Bytes(chunk)];
+    let places = [ChunkLocation::Bytes(chunk)];
 
     let positions: Vec<Vec<i64>> = (0..2).map(|i| pick(&way[5 * i + 2..5 * i + 7], geometry.chunks()[i])).collect();
     let picks = [0, 1].map(|i| if way[5 * i + 2] < 200 { range(&positions[i]) } else { Pick::List(&positions[i]) });

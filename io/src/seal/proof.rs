@@ -13,7 +13,7 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 
 use super::feed;
 use crate::error::Result;
-use crate::source::Place;
+use crate::source::ChunkLocation;
 use superchunk_engine::Error;
 
 /// What a commit record begins with.
@@ -50,7 +50,7 @@ pub fn proven_trailer(
     plain: &[u8],
     record: Record<'_>,
     mask: &[u8],
-    index_chunk: Option<Place<'_>>,
+    index_chunk: Option<ChunkLocation<'_>>,
 ) -> Result<Vec<u8>> {
     let short = |what, needed: usize, got: usize| {
         Error::Truncated { what, at: 0, needed: needed as u64, got: got as u64 }.into()
@@ -84,7 +84,7 @@ pub fn proven_trailer(
     let masked = header.iter().zip(mask).map(|(byte, mask)| byte & mask);
     let fingerprint = match index_chunk {
         None => hash_short(masked, &[], &trailer),
-        Some(Place::Bytes(chunk)) if chunk.len() <= SHORT => hash_short(masked, chunk, &trailer),
+        Some(ChunkLocation::Bytes(chunk)) if chunk.len() <= SHORT => hash_short(masked, chunk, &trailer),
         Some(place) => {
             let mut hasher = XxHash3_128::new();
             hasher.write(&masked.collect::<Vec<u8>>());

@@ -19,7 +19,7 @@ use super::{PIECE, SERIAL, Verdict, check, with_piece};
 use crate::error::Result;
 use crate::range::FileRange;
 use crate::read::ReadError;
-use crate::source::Place;
+use crate::source::ChunkLocation;
 use superchunk_engine::Error;
 use superchunk_engine::interrupt::{Interrupt, go_on};
 use superchunk_engine::pool;
@@ -110,7 +110,7 @@ impl Span<'_> {
                 let got = range(begin, self.end).read_some(0, &mut piece[..length])?;
                 let place = |at: u64| usize::try_from(at - begin).unwrap_or(got).min(got);
                 for ((from, to), verdict) in places.clone().zip(&mut *self.verdicts) {
-                    *verdict = check(&Place::Bytes(&piece[place(from)..place(to)]))?;
+                    *verdict = check(&ChunkLocation::Bytes(&piece[place(from)..place(to)]))?;
                 }
                 Ok(())
             });
@@ -120,7 +120,7 @@ impl Span<'_> {
         }
         // A large chunk, or bytes that cannot be read, which may be those of one chunk only.
         for (n, ((from, to), verdict)) in places.zip(self.verdicts).enumerate() {
-            *verdict = check(&Place::File(range(from, to))).map_err(ReadError::at(self.first + n))?;
+            *verdict = check(&ChunkLocation::File(range(from, to))).map_err(ReadError::at(self.first + n))?;
         }
         Ok(())
     }

@@ -17,8 +17,8 @@ impl TestFile {
         Self(path)
     }
 
-    fn place(&self, offset: u64, limit: u64) -> Place<'_> {
-        Place::Path { path: &self.0, folder: None, offset, limit }
+    fn place(&self, offset: u64, limit: u64) -> ChunkLocation<'_> {
+        ChunkLocation::Path { path: &self.0, folder: None, offset, limit }
     }
 }
 
@@ -75,8 +75,8 @@ fn status_of(name: &str, bytes: &[u8], limit: u64) -> Status {
     let named = TestFile::new(name, &[&pattern(at), bytes].concat());
     let file = File::open(&named.0).unwrap();
     let places = [
-        Place::Bytes(buffer),
-        Place::File(FileRange { file: &file, offset: at as u64, limit }),
+        ChunkLocation::Bytes(buffer),
+        ChunkLocation::File(FileRange { file: &file, offset: at as u64, limit }),
         named.place(at as u64, limit),
     ];
     let verdicts = check_all(&places, 2, None).unwrap();
@@ -91,7 +91,7 @@ const LENGTHS: [usize; 5] = [1, 1000, PIECE - SEAL_LENGTH - 32, PIECE, 2 * PIECE
 fn hashes_are_those_of_the_specification() {
     assert_eq!(hash64(&[]), Ok(0x2d06_8005_38d3_94c2));
     assert_eq!(hash128(&[]), Ok(0x99aa_06d3_0147_98d8_6001_c324_468d_497f));
-    let one = |bytes| [Place::Bytes(bytes)];
+    let one = |bytes| [ChunkLocation::Bytes(bytes)];
     assert_eq!(hash64(&one(b"")), Ok(0x2d06_8005_38d3_94c2));
     assert_eq!(hash128(&one(b"")), Ok(0x99aa_06d3_0147_98d8_6001_c324_468d_497f));
 }
@@ -99,16 +99,16 @@ fn hashes_are_those_of_the_specification() {
 #[test]
 fn parts_hash_like_the_whole_wherever_they_are() {
     let content = pattern(2 * PIECE + 4321);
-    let whole = [Place::Bytes(&content)];
+    let whole = [ChunkLocation::Bytes(&content)];
     let file = TestFile::new("parts", &content);
     for cut in [0, 1, 63, 240, 241, 1024, PIECE, PIECE + 1, content.len()] {
-        let parts = [Place::Bytes(&content[..cut]), file.place(cut as u64, (content.len() - cut) as u64)];
+        let parts = [ChunkLocation::Bytes(&content[..cut]), file.place(cut as u64, (content.len() - cut) as u64)];
         assert_eq!(hash64(&parts), hash64(&whole), "{cut}");
         assert_eq!(hash128(&parts), hash128(&whole), "{cut}");
     }
     let open = File::open(&file.0).unwrap();
     let limit = content.len() as u64;
-    assert_eq!(hash64(&[Place::File(FileRange { file: &open, offset: 0, limit })]), hash64(&whole));
+    assert_eq!(hash64(&[ChunkLocation::File(FileRange { file: &open, offset: 0, limit })]), hash64(&whole));
 }
 
 #[test]
@@ -186,8 +186,8 @@ fn places_that_cannot_be_are_unreadable() {
     let missing = file.0.with_extension("missing");
     let folder = std::env::temp_dir();
     let places = [
-        Place::Path { path: &missing, folder: None, offset: 0, limit: u64::MAX },
-        Place::Path { path: &folder, folder: None, offset: 0, limit: u64::MAX },
+        ChunkLocation::Path { path: &missing, folder: None, offset: 0, limit: u64::MAX },
+        ChunkLocation::Path { path: &folder, folder: None, offset: 0, limit: u64::MAX },
         file.place(u64::MAX, u64::MAX),
         file.place(i64::MAX as u64, u64::MAX),
         file.place(1 << 40, 100),
@@ -217,7 +217,7 @@ fn threads_agree() {
             bytes
         })
         .collect();
-    let places: Vec<Place<'_>> = damaged.iter().map(|bytes| Place::Bytes(bytes)).collect();
+    let places: Vec<ChunkLocation<'_>> = damaged.iter().map(|bytes| ChunkLocation::Bytes(bytes)).collect();
     let one = check_all(&places, 1, None).unwrap();
     assert!(one.iter().any(|verdict| verdict.status == Status::Differs));
     for nthreads in [2, 3, 100] {
@@ -229,9 +229,9 @@ fn threads_agree() {
 fn one_by_one(file: &File, base: u64, entries: &[i64], room: u64) -> Vec<Verdict> {
     let begins = entries.iter().map(|entry| entry.unsigned_abs());
     let ends = begins.clone().skip(1).chain([room]);
-    let places: Vec<Place<'_>> = begins
+    let places: Vec<ChunkLocation<'_>> = begins
         .zip(ends)
-        .map(|(from, to)| Place::File(FileRange { file, offset: base + from, limit: to - from }))
+        .map(|(from, to)| ChunkLocation::File(FileRange { file, offset: base + from, limit: to - from }))
         .collect();
     check_all(&places, 1, None).unwrap()
 }

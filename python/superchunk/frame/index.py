@@ -335,7 +335,9 @@ class Index:
 
     def insert(self, nchunk: int, entries: Sequence[int]) -> None:
         """Put `entries` before entry `nchunk`; the length appends."""
-        held = self._materialise()
+        held = self._array
+        if held is None:
+            held = self._materialise()
         self._tick |= 1
         self._journal.append((_CUT, nchunk, None, len(held)))
         if nchunk == self._len:

@@ -171,7 +171,8 @@ class Change:
 
         """
         table = self.table
-        table.heal()
+        if table.changes or table.switch is not None:
+            table.heal()
         if self.transaction and table.in_transaction:
             raise StorageError("a transaction is under way already; one cannot begin inside another")
         self.mark = table.mark()
@@ -264,6 +265,8 @@ class MutableChunkTable(ChunkTable, ABC):
         """Held by whoever changes the table."""
         self.changes: list[Change] = []
         """The changes under way, each inside the one before."""
+        self.switch: object = None
+        """The commit whose switch is being made, until its outcome is known."""
         self.epoch = 0
         """How often what was noted before has lost its meaning: nothing that was done is undone."""
         self._edits = 0
@@ -373,24 +376,26 @@ class MutableChunkTable(ChunkTable, ABC):
 
     # Changing, inside a change.
 
-    def append(self, chunks: Sequence[bytes]) -> int:
-        """Put `chunks` behind all others; return the number of chunks."""
-        return self.insert(len(self.index), chunks)
-
-    def insert(self, nchunk: int, chunks: Sequence[bytes]) -> int:
-        """Put `chunks` before chunk `nchunk`; the number of chunks appends. Return that number afterwards."""
+    def insert(self, nchunk: int | None, chunks: Sequence[bytes]) -> int:
+        """Put `chunks` before chunk `nchunk`, None behind all others; return the number of chunks afterwards."""
         index = self.index
         nchunks = len(index)
-        if not 0 <= nchunk <= nchunks:
+        if nchunk is None:
+            nchunk = nchunks
+        elif not 0 <= nchunk <= nchunks:
             raise ChunkIndexError(nchunk, nchunks + 1)
         if not chunks:
             return nchunks
         if nchunks + len(chunks) > MAX_CHUNKS:
             raise ValueError(f"nchunks: expected at most {MAX_CHUNKS}, got {nchunks + len(chunks)}")
-        infos = [self._checked(chunk) for chunk in chunks]
-        self._set_kind(infos)
-        sizes = [info.nbytes for info in infos]
-        if self.fixed_size > 0 and not self._fits(nchunk, sizes):
+        if len(chunks) == 1:  # the usual case
+            infos = [self._checked(chunks[0])]
+            sizes = [infos[0].nbytes]
+        else:
+            infos = [self._checked(chunk) for chunk in chunks]
+            sizes = [info.nbytes for info in infos]
+        self._set_kind(infos, nchunks)
+        if self.fixed_size > 0 and not self._fits(nchunk, nchunks, sizes):
             self._switch_to_variable()
         entries = self._entries(chunks, infos)
         index.insert(nchunk, entries)
@@ -398,7 +403,7 @@ class MutableChunkTable(ChunkTable, ABC):
         if self._sizes is not None:
             self._sizes[nchunk:nchunk] = array("q", sizes)
         self._changed()
-        return len(index)
+        return nchunks + len(chunks)
 
     def replace(self, nchunk: int, chunk: bytes) -> None:
         """Put `chunk` in the place of chunk `nchunk`."""
@@ -407,7 +412,7 @@ class MutableChunkTable(ChunkTable, ABC):
             raise ChunkIndexError(nchunk, nchunks)
         info = self._checked(chunk)
         if nchunks > 1:
-            self._set_kind([info])
+            self._set_kind([info], nchunks)
         else:
             self._vlblocks = info.vlblocks
         old = self.chunk_nbytes(nchunk)
@@ -553,27 +558,28 @@ class MutableChunkTable(ChunkTable, ABC):
             raise ArgumentError("chunk: expected at least 1 byte of content, got 0")
         return info
 
-    def _set_kind(self, infos: Sequence[ChunkInfo]) -> None:
-        """Let the first chunk decide sizes and kind of blocks; refuse a mixture."""
-        if not len(self.index):
+    def _set_kind(self, infos: Sequence[ChunkInfo], nchunks: int) -> None:
+        """Let the first of `nchunks` chunks decide sizes and kind of blocks; refuse a mixture."""
+        if not nchunks:
             self._vlblocks = infos[0].vlblocks
             if self.fixed_size < 0:
                 self.fixed_size = infos[0].nbytes
-        expected = self.vlblocks
+        expected = self._vlblocks
+        if expected is None:
+            expected = self.vlblocks
         for info in infos:
             if info.vlblocks != expected:
                 kinds = ("ordinary blocks", "variable-length blocks")
                 raise ArgumentError(f"chunk: expected {kinds[expected]} like the others, got {kinds[not expected]}")
 
-    def _fits(self, nchunk: int, sizes: Sequence[int]) -> bool:
-        """Return whether chunks of `sizes` before chunk `nchunk` keep the fixed size."""
+    def _fits(self, nchunk: int, nchunks: int, sizes: Sequence[int]) -> bool:
+        """Return whether chunks of `sizes` before chunk `nchunk` of `nchunks` keep the fixed size."""
         full = self.fixed_size
-        nchunks = len(self.index)
         if len(sizes) > 1 and any(size != full for size in sizes[:-1]):
             return False
         if nchunk < nchunks:
             return sizes[-1] == full
-        return sizes[-1] <= full and (not nchunks or self._last_size() == full)
+        return sizes[-1] <= full and self.nbytes == nchunks * full
 
     def _entries(self, chunks: Sequence[bytes], infos: Sequence[ChunkInfo]) -> Sequence[int]:
         """Store chunks, as entries alone where that is possible; return the entries."""
@@ -668,7 +674,8 @@ class MutableChunkTable(ChunkTable, ABC):
         self._starts = None
         if self._specials:
             self._specials.clear()
-        self._edited()
+        self._edits += 1
+        self.version += 1
 
     def _edited(self, *, at_once: bool = False) -> None:
         """Note that something was changed, which has to be committed, perhaps at once."""

@@ -159,8 +159,6 @@ class CommittedFrame(MutableChunkTable):
         self._committed_mark: Mark | None = None
         """The committed state, noted down when the first change after it begins."""
         self._committed_past: PastTable | None = None
-        self._switch: object = None
-        """The commit whose switch is being made, until its outcome is known."""
         self.successor: CommittedFrame | None = None
         """The state that handles go on with, once another frame has this one's name."""
         self.sync_level: SyncLevel = "explicit"
@@ -175,7 +173,7 @@ class CommittedFrame(MutableChunkTable):
             vlmeta=loaded.trailer.vlmeta,
         )
         self._adopt(loaded)
-        registry.known_at_forks(self)
+        registry.forked.add(self)
 
     @property
     def users(self) -> int:
@@ -365,26 +363,25 @@ class CommittedFrame(MutableChunkTable):
         self._meta: dict[str, bytes] | None = None
         self._index_len, self._index_of = loaded.index_len, len(loaded.index)
         self._trailer_len = loaded.trailer_len
-        self._live = None if len(loaded.index) else (0, 0)
+        self._live = None if header.nbytes else (0, 0)
         self._sizes = self._starts = None
         self._unproven = loaded if loaded.sealed is None else None
         # Seals may be stale if somebody else has changed the frame since they were made.
-        self._stale_seals = loaded.sealed is False and len(loaded.index) > 0
+        self._stale_seals = loaded.sealed is False and header.nbytes > 0
         self._specials.clear()
         self.version += 1
-        self._remember()
+        self._remember(self._index_of)
         self._watch_anew(loaded.probe, loaded.proof)  # last: until then, whoever looks loads it again
 
-    def _remember(self) -> None:
-        """Take the present state for the committed one; nothing before it can come back."""
+    def _remember(self, nchunks: int) -> None:
+        """Take the present state, with an index without a journal, for the committed one."""
         self._committed_mark = None
         self.epoch += 1
         self._committed_header = self._raw_header
-        self._committed_nchunks = len(self.index)
+        self._committed_nchunks = nchunks
         self._index_changed = self._dirty = False
         self._written = 0
         self._meta = None
-        self.index.forget()
         self.authors = frozenset()
 
     @property
@@ -392,9 +389,8 @@ class CommittedFrame(MutableChunkTable):
         """The fixed metalayers, raw."""
         meta = self._meta
         if meta is None:
-            raw = self._raw_header
-            meta = {name: raw[at : at + n] for name, (at, n) in self._layers.items()}
-            self._meta = meta
+            raw, layers = self._raw_header, self._layers
+            meta = self._meta = {name: raw[at : at + n] for name, (at, n) in layers.items()} if layers else {}
         return meta
 
     @property
@@ -511,7 +507,8 @@ class CommittedFrame(MutableChunkTable):
 
     def follow(self) -> None:
         """Before a change: come to terms with what another process did."""
-        self._retired.tidy()
+        if self._retired.files:
+            self._retired.tidy()
         if not self._dirty and not self.changes:
             self.refresh()
 
@@ -544,7 +541,7 @@ class CommittedFrame(MutableChunkTable):
         nchunks = len(self.index)
         if at_once or not nchunks:
             self.commit(sync=sync)
-        elif self._overhead(self._expected_index_len()) <= self._written:
+        elif self._overhead(self._expected_index_len(nchunks)) <= self._written:
             chunk = self.index.to_chunk()
             self._index_len, self._index_of = len(chunk), nchunks
             if self._overhead(len(chunk)) <= self._written:
@@ -624,8 +621,7 @@ class CommittedFrame(MutableChunkTable):
         """Return how many chunk bytes make a commit with such an index cheap."""
         return _COMMIT_SHARE * (index_len + self._trailer_len + FIXED_LEN)
 
-    def _expected_index_len(self) -> int:
-        nchunks = len(self.index)
+    def _expected_index_len(self, nchunks: int) -> int:
         if self._index_of:
             return self._index_len * nchunks // self._index_of
         return CHUNK_MIN + ENTRY_LEN * nchunks
@@ -689,5 +685,5 @@ class CommittedFrame(MutableChunkTable):
         self._watch = self._watch_for(self._watch.probe)  # a thread may have been in its cache
         self.changes.clear()
         self.authors = frozenset()
-        self._read_by = self._switch = None
+        self._read_by = self.switch = None
         self.replacing = False

@@ -126,7 +126,7 @@ class Switch:
 class ContiguousState(FollowedFile):
     """A contiguous frame that can be changed; shared by the handles of this process."""
 
-    _switch: Switch | None
+    switch: Switch | None
 
     @classmethod
     def created(
@@ -202,7 +202,11 @@ class ContiguousState(FollowedFile):
             key = (*file.identity(), start)
             use = None if private else registry.find(key)
             if use is None:
-                state = cls._loaded(file, start, path, recover=recover)
+                try:
+                    state = cls.load(file, start)
+                except FormatError as error:
+                    state = cls._recovered(file, start, error, recover=recover)
+                state.path = path
                 use = registry.join(state) if private else registry.enter(key, state)
         except SuperchunkError as error:
             file.close()
@@ -215,20 +219,16 @@ class ContiguousState(FollowedFile):
         return use
 
     @classmethod
-    def _loaded(cls, file: FileBytes, start: int, path: str, *, recover: bool) -> Self:
-        try:
-            state = cls.load(file, start)
-        except NewerFormatError:
-            raise
-        except FormatError as error:
-            loaded = newest_intact(file, start, glance=not recover)
-            if loaded is None:
-                raise
-            if not recover:
-                raise DamagedFrameError(error, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
-            state = cls(file, start, loaded, file.size() - start)
-        state.path = path
-        return state
+    def _recovered(cls, file: FileBytes, start: int, error: FormatError, *, recover: bool) -> Self:
+        """Return the newest intact commit of a frame that is damaged, as `error` says; raise if there is none."""
+        if isinstance(error, NewerFormatError):
+            raise error
+        loaded = newest_intact(file, start, glance=not recover)
+        if loaded is None:
+            raise error
+        if not recover:
+            raise DamagedFrameError(error, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
+        return cls(file, start, loaded, file.size() - start)
 
     # Changing.
 
@@ -374,7 +374,7 @@ class ContiguousState(FollowedFile):
 
     def _make(self, switch: Switch, rule: ReplaceRule | None = None) -> None:
         """Make a switch, perhaps to a file that takes the name by `rule`, and take it for the committed state."""
-        self._switch = switch
+        self.switch = switch
         try:
             if rule is None:
                 self.file.pwrite(switch.head, self.start)
@@ -387,7 +387,7 @@ class ContiguousState(FollowedFile):
 
     def _settle(self) -> None:
         """If a switch was interrupted, find out whether it was made, and go on from there."""
-        switch = self._switch
+        switch = self.switch
         if switch is None:
             return
         if switch.lock is None:
@@ -427,8 +427,9 @@ class ContiguousState(FollowedFile):
         self._pending = switch.pending or (self._pending and not self.sealing)
         self._orphaned_tail = True  # for all that is known
         self._watch_anew(switch.probe, switch.proof)
-        self._remember()
-        self._switch = None
+        self._remember(len(self.index))
+        self.index.forget()
+        self.switch = None
 
     def _call_off(self, switch: Switch) -> None:
         """Leave nothing of a switch that was not made."""
@@ -440,7 +441,7 @@ class ContiguousState(FollowedFile):
             switch.lock.release()
             switch.file.remove()
             switch.file.close()
-        self._switch = None
+        self.switch = None
 
     def _write_empty(self, *, sync: bool) -> None:
         """Write header and trailer, which must stand together, in one go."""

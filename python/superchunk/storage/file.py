@@ -76,8 +76,7 @@ class System:
 
     def pwrite(self, fd: int, buffers: Sequence[Buffer], at: int) -> None:
         """Write all of `buffers`, one behind the other, at byte `at`."""
-        left = [memoryview(data) for data in buffers]
-        left = [view for view in left if view.nbytes]
+        left: list[memoryview] = list(map(memoryview, buffers))  # type: ignore[arg-type]  # of bytes, to mypy
         while left:
             done = os.pwritev(fd, left[:_MOST_BUFFERS], at)
             at += done
@@ -543,25 +542,26 @@ class RetiredFiles:
     on to a file for longer, as a snapshot does, holds the `FileBytes`.
     """
 
-    __slots__ = ("_files",)
+    __slots__ = ("files",)
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._files: list[tuple[float, FileBytes]] = []
+        self.files: list[tuple[float, FileBytes]] = []
+        """When each was retired, and the file, oldest first."""
 
     def add(self, file: FileBytes) -> None:
         """Keep `file` for some time."""
         self.tidy()
-        self._files.append((time.monotonic(), file))
+        self.files.append((time.monotonic(), file))
 
     def tidy(self) -> None:
         """Let go of those that no call can still be reading."""
         oldest = time.monotonic() - _LONGEST_CALL
-        while self._files and (self._files[0][0] < oldest or len(self._files) >= _MOST_RETIRED):
-            self._files.pop(0)
+        while self.files and (self.files[0][0] < oldest or len(self.files) >= _MOST_RETIRED):
+            self.files.pop(0)
 
     def close(self) -> None:
         """Close them all."""
-        for _, file in self._files:
+        for _, file in self.files:
             file.close()
-        self._files.clear()
+        self.files.clear()

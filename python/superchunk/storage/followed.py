@@ -285,7 +285,8 @@ class FollowedFile(CommittedFrame):
         """Close the files."""
         self._writer.release()
         self.file.close()
-        self._retired.close()
+        if self._retired.files:
+            self._retired.close()
 
 
 def range_in(file: FileBytes, base: int, room: int, entry: int, nchunk: int) -> Source:

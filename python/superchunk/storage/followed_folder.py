@@ -256,7 +256,8 @@ class FollowedFolder(CommittedFrame):
         self._writer.release()
         self.file.close()
         self.folder.close()
-        self._retired.close()
+        if self._retired.files:
+            self._retired.close()
 
 
 def place_in(folder: FileBytes, entry: int, nchunk: int) -> Source:

@@ -53,19 +53,18 @@ _PAUSES = (0.0, 0.0, 0.001, 0.004)
 class _HandleChange(Change):
     """A change made through a handle, which comes to terms first with what others did."""
 
-    __slots__ = ("_handle", "_seen")
+    __slots__ = ("_seen", "handle")
 
-    def __init__(self, handle: StateHandle, *, transaction: bool, at_once: bool) -> None:
-        super().__init__(handle._frame, handle._token, transaction=transaction, at_once=at_once)  # noqa: SLF001
-        self._handle = handle
+    handle: StateHandle
 
     def begin(self) -> CommittedFrame | None:
         """Begin, as the process that may write."""
-        handle, state = self._handle, cast("CommittedFrame", self.table)
-        state.heal()
+        handle, state = self.handle, cast("CommittedFrame", self.table)
+        if state.changes or state.switch is not None:
+            state.heal()
         if not state.writing:  # after a fork, or with another file in place of ours
             state.enable_writing(takes_lock_turns=handle._sidecar is not None)  # noqa: SLF001
-        state.sync_level, state.sealing = handle._options.sync, handle._options.seal  # noqa: SLF001
+        state.sync_level, state.sealing = handle._writes_with  # noqa: SLF001
         state.follow()
         self._seen = state.version
         begun: CommittedFrame | None = super().begin()
@@ -73,7 +72,7 @@ class _HandleChange(Change):
 
     def end(self, kind: type[BaseException] | None) -> None:
         """End; what was changed here is nothing new for the handle."""
-        handle, state = self._handle, self.table
+        handle, state = self.handle, self.table
         try:
             super().end(kind)
         finally:
@@ -104,7 +103,9 @@ class StateHandle(TableView):
         self.writable = writable
         self.pinned = pinned
         self.change_tick = 0
-        self._options = options
+        self._writes_with = (options.sync, options.seal)
+        self.sparse = use.state.sparse
+        """Whether the frame is a directory, and not one file."""
         self._sidecar = sidecar
         self._seen = use.state.version
         self.shifting = not pinned or sidecar is not None
@@ -201,6 +202,7 @@ class StateHandle(TableView):
         use.writable = self.writable
         before, self._use = self._use, use
         self._state = new
+        self.sparse = new.sparse
         self._seen = -1
         if before is not None:
             before.leave()
@@ -235,8 +237,9 @@ class StateHandle(TableView):
         """Return the block of a change through this handle."""
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
-        lock_turns = self._lock_turns
-        change = _HandleChange(self, transaction=transaction, at_once=lock_turns is not None)
+        lock_turns = None if self._sidecar is None else self._lock_turns
+        change = _HandleChange(self._frame, self._token, transaction=transaction, at_once=lock_turns is not None)
+        change.handle = self
         return _engine.Section(change, None if lock_turns is None else self._turn(lock_turns))
 
     @contextmanager

@@ -196,7 +196,7 @@ class MemoryStore(TableView):
         table.following = 2**61 + int.from_bytes(os.urandom(7), "little")
         self._table: _MemoryTable | None = table
         self._owner = owner
-        registry.known_at_forks(self)
+        registry.forked.add(self)
 
     @property
     def lock(self) -> threading.RLock:
@@ -363,7 +363,7 @@ class MemoryStore(TableView):
     def append(self, chunks: Sequence[bytes]) -> int:
         """Put `chunks` behind all others; return the number of chunks."""
         with self._changing() as table:
-            return table.append(chunks)
+            return table.insert(None, chunks)
 
     def insert(self, nchunk: int, chunks: Sequence[bytes]) -> int:
         """Put `chunks` before chunk `nchunk`; the number of chunks appends. Return that number afterwards."""

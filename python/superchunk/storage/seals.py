@@ -41,19 +41,14 @@ _WRITTEN_OUT = 3600.0
 _CLOCK_ERROR = 60.0
 
 
-def _start_of_machine() -> float:
-    """Return when this machine started, seconds since 1970."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.time() - (time.monotonic() if clock is None else time.clock_gettime(clock))
-
-
 def after_power_loss(changed_at: float) -> bool:
     """Return whether a file that was changed at `changed_at` may have lost what was written.
 
     True for the hour before this machine started. Before that, the system had written
     everything out by itself; after it, nothing can have been lost yet.
     """
-    start = _start_of_machine()
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    start = time.time() - (time.monotonic() if clock is None else time.clock_gettime(clock))
     return start - _WRITTEN_OUT <= changed_at <= start + _CLOCK_ERROR
 
 

@@ -85,7 +85,7 @@ class Switch:
 class SparseState(ChunkFiles):
     """A sparse frame that can be changed; shared by the handles of this process."""
 
-    _switch: Switch | None
+    switch: Switch | None
 
     # Opening.
 
@@ -276,7 +276,7 @@ class SparseState(ChunkFiles):
             file.close()
             try_to_remove(file.path)
             raise
-        self._switch = switch = Switch(file=file, parts=parts, synced=sync)
+        self.switch = switch = Switch(file=file, parts=parts, synced=sync)
         try:
             replace_file(file.path, joined(folder, INDEX_NAME), display_path=self.path)
         except SuperchunkError:
@@ -290,7 +290,7 @@ class SparseState(ChunkFiles):
 
     def _settle(self) -> None:
         """If a switch was interrupted, find out whether it was made, and go on from there."""
-        switch = self._switch
+        switch = self.switch
         if switch is None:
             return
         if switch.file is self.file or leads_to(joined(self.folder.path, INDEX_NAME), switch.file.read_fd):
@@ -303,7 +303,7 @@ class SparseState(ChunkFiles):
         unlock_shared(self.file)
         switch.file.close()
         try_to_remove(switch.file.path)
-        self._switch = None
+        self.switch = None
 
     def _index_file(self, index_chunk: bytes | None, *, last_synced: bool) -> list[bytes]:
         """Return header, index chunk and trailer of the index file of the present state."""
@@ -349,8 +349,9 @@ class SparseState(ChunkFiles):
         self._garbage.update(self._dropped)
         self.epoch += 1
         self._pending, self._placed, self._dropped = [], [], []
-        self._remember()
-        self._switch = None
+        self._remember(len(self.index))
+        self.index.forget()
+        self.switch = None
 
     def _too_large(self) -> bool:
         """Return whether an id is so large that C-Blosc2 would not open the frame, and a smaller one is free."""

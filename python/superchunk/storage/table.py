@@ -95,7 +95,7 @@ class ChunkTable:
         self._specials: dict[tuple[int, int], bytes] = {}
         self._sizes: array[int] | None = None
         self._starts: array[int] | None = None
-        self._live: tuple[int, int] | None = (0, 0) if not len(index) else None
+        self._live: tuple[int, int] | None = None if nbytes else (0, 0)
 
     # What a store adds.
 

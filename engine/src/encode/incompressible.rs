@@ -43,14 +43,14 @@ const COLUMN: usize = 32;
 
 /// What one thread keeps between blocks.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct SampleScratch {
     /// Parts of blocks, and of what filters compare these with.
     parts: Vec<u8>,
     reference: Vec<u8>,
     words: Words,
 }
 
-impl Room {
+impl SampleScratch {
     /// Let go of scratch space that only an unusually large block needed.
     pub(super) fn trim(&mut self, most: usize) {
         if self.parts.capacity() > most {
@@ -69,7 +69,7 @@ struct Block<'b> {
 impl Job<'_> {
     /// If no stream of any block is worth compressing, write all blocks as they are to `out`; the chunk need not be put
     /// together to find that out.
-    pub(super) fn store_noise(&self, out: &mut [u8]) -> Result<bool> {
+    pub(super) fn store_incompressible(&self, out: &mut [u8]) -> Result<bool> {
         let suspected = with_worker(|worker| {
             let plans = self.plans(worker)?;
             Ok(!plans.is_empty() && plans.iter().all(StreamPlan::is_plain))
@@ -108,7 +108,7 @@ impl Job<'_> {
         }
         let mut examined =
             examined.iter().map(|block| self.is_noise(block, self.nstreams_of(block.bytes.len()), worker));
-        examined.try_fold(true, |all, noise| Ok(all && noise?))
+        examined.try_fold(true, |all, incompressible| Ok(all && incompressible?))
     }
 
     /// What was found of the streams of a typical block.
@@ -144,12 +144,12 @@ impl Job<'_> {
         if nbytes < SPAN / 2 || pipeline.forward_is_identity() || !pipeline.shows_in_parts(typesize) {
             return Ok(false);
         }
-        let mut room = std::mem::take(&mut worker.noise);
+        let mut room = std::mem::take(&mut worker.incompressible);
         room.words.forget();
         let tiles = Tiles { row: ROW.div_ceil(typesize) * typesize, typesize };
         let shown = blocks.iter().any(|block| tiles.show(block, &mut room.words));
         let seem = !shown && self.parts_are_noise(blocks, typesize, &mut room, worker)?;
-        worker.noise = room;
+        worker.incompressible = room;
         Ok(seem)
     }
 
@@ -158,7 +158,7 @@ impl Job<'_> {
         &self,
         blocks: &[Block<'_>],
         typesize: usize,
-        room: &mut Room,
+        room: &mut SampleScratch,
         worker: &mut Worker,
     ) -> Result<bool> {
         let places: Vec<Range<usize>> = places(self.blocksize, typesize).collect();
@@ -359,7 +359,7 @@ mod tests {
             with_job(&src, &params, |job| {
                 assert!(!job.is_examined(nblock));
                 let mut out = vec![0; NBYTES];
-                let stored = job.store_noise(&mut out).unwrap();
+                let stored = job.store_incompressible(&mut out).unwrap();
                 assert_eq!(stored, all_noise(job, &src), "{codec:?} {clevel} {pipeline:?} items of {typesize}");
                 assert!(!stored || out == src);
                 stored

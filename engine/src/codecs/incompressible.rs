@@ -16,9 +16,9 @@ const PIECE: usize = 1024;
 
 /// What finds it, with its scratch space.
 #[derive(Debug)]
-pub struct NoiseFinder(lz4::PieceEncoder<PIECE>);
+pub struct IncompressibleFinder(lz4::PieceEncoder<PIECE>);
 
-impl NoiseFinder {
+impl IncompressibleFinder {
     /// Makes one.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ mod tests {
     use crate::testing::noise;
 
     fn found(src: &[u8]) -> Vec<Range<usize>> {
-        NoiseFinder::new().unwrap().find(src)
+        IncompressibleFinder::new().unwrap().find(src)
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn earlier_streams_change_nothing() {
-        let mut finder = NoiseFinder::new().unwrap();
+        let mut finder = IncompressibleFinder::new().unwrap();
         let src = noise(8 * PIECE, 7);
         assert_eq!(finder.find(&src), std::slice::from_ref(&(0..8 * PIECE)));
         assert_eq!(finder.find(&src), std::slice::from_ref(&(0..8 * PIECE)));

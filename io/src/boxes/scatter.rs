@@ -1,6 +1,6 @@
 //! One destination for several threads.
 //!
-//! Tiles of a plan are boxes of the destination, whose rows lie between those of others. A [`Board`] hands out
+//! Tiles of a plan are boxes of the destination, whose rows lie between those of others. A [`Scatter`] hands out
 //! each tile to one owner; a tile hands out its rows, one at a time, and no other byte.
 
 use std::marker::PhantomData;
@@ -22,14 +22,14 @@ const LONG_ROW: usize = if cfg!(any(test, fuzzing)) { 24 } else { 2048 };
 /// Where fewer items than one of so many are wanted, only they are joined.
 const SPARSE: usize = 4;
 
-/// A destination, to be shared out.
-pub(super) struct Board<'d, 'p> {
+/// A destination that several threads write to, each its own tiles.
+pub(super) struct Scatter<'d, 'p> {
     dst: &'d mut [u8],
     plan: &'p Plan<'p>,
 }
 
-impl<'d, 'p> Board<'d, 'p> {
-    /// Share out `dst` as `plan` says; None if it has not the size that is planned for.
+impl<'d, 'p> Scatter<'d, 'p> {
+    /// TileRange out `dst` as `plan` says; None if it has not the size that is planned for.
     pub(super) fn new(dst: &'d mut [u8], plan: &'p Plan<'p>) -> Option<Self> {
         // What tiles rely on: the segments of each dimension cover it from its first position to its last, and each
         // belongs to one chunk.
@@ -50,8 +50,8 @@ impl<'d, 'p> Board<'d, 'p> {
     }
 
     /// Give away the tiles: of each chunk `cut(nchunk)` at a time, in order.
-    pub(super) fn share(self, cut: impl Fn(usize) -> usize) -> Vec<Share<'d, 'p>> {
-        let mut shares = Vec::new();
+    pub(super) fn split(self, cut: impl Fn(usize) -> usize) -> Vec<TileRange<'d, 'p>> {
+        let mut ranges = Vec::new();
         let base = self.dst.as_mut_ptr();
         for nchunk in 0..self.plan.nchunks {
             let ntiles = self.plan.ntiles(nchunk);
@@ -59,16 +59,16 @@ impl<'d, 'p> Board<'d, 'p> {
             let mut from = 0;
             while from < ntiles {
                 let to = from.saturating_add(step).min(ntiles);
-                shares.push(Share { base, plan: self.plan, nchunk, tiles: from..to, marker: PhantomData });
+                ranges.push(TileRange { base, plan: self.plan, nchunk, tiles: from..to, marker: PhantomData });
                 from = to;
             }
         }
-        shares
+        ranges
     }
 }
 
 /// Some tiles of one chunk, which nobody else has.
-pub(super) struct Share<'d, 'p> {
+pub(super) struct TileRange<'d, 'p> {
     /// The destination's first byte.
     base: *mut u8,
     plan: &'p Plan<'p>,
@@ -77,11 +77,11 @@ pub(super) struct Share<'d, 'p> {
     marker: PhantomData<&'d mut [u8]>,
 }
 
-#[expect(unsafe_code, reason = "a share has a pointer, which the compiler takes to be tied to its thread")]
-// SAFETY: a share stands for exclusive access to the bytes of its tiles, as `&mut [u8]` does, which may be sent.
-unsafe impl Send for Share<'_, '_> {}
+#[expect(unsafe_code, reason = "a range has a pointer, which the compiler takes to be tied to its thread")]
+// SAFETY: a range of tiles stands for exclusive access to the bytes of its tiles, as `&mut [u8]` does, which may be sent.
+unsafe impl Send for TileRange<'_, '_> {}
 
-impl<'d, 'p> Share<'d, 'p> {
+impl<'d, 'p> TileRange<'d, 'p> {
     /// The number of the chunk.
     pub(super) fn nchunk(&self) -> usize {
         self.nchunk
@@ -128,7 +128,7 @@ impl<'d, 'p> Share<'d, 'p> {
         }
         #[expect(unsafe_code, reason = "a tile begins somewhere in the destination")]
         // SAFETY: `at` is the place of the item whose number in each dimension is its segment's first. That is
-        // below the dimension's count, as `Board::new` has checked, so the item is within the destination.
+        // below the dimension's count, as `Scatter::new` has checked, so the item is within the destination.
         let base = unsafe { self.base.add(at) };
         // The innermost of the dimensions that rows do not cover is the strips'.
         let rest = split.saturating_sub(1);
@@ -202,7 +202,7 @@ impl Tile<'_, '_> {
     }
 
     /// Write all rows, given the planes of the whole block: byte 0 of all items, byte 1, and so on.
-    pub(super) fn join(&mut self, planes: &[&[u8]], room: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn join(&mut self, planes: &[&[u8]], scratch: &mut Vec<u8>) -> Result<()> {
         let (isa, width) = (Isa::detect(), planes.len());
         let first = self.bytes.start / width;
         if !self.is_sparse(width) {
@@ -212,7 +212,7 @@ impl Tile<'_, '_> {
             return Ok(());
         }
         let picked = Collect::new(1, &self.sources.map(|axis| axis.narrowed(width)));
-        let (bytes, mut items) = resize(room, 2 * self.nitems * width)?.split_at_mut(self.nitems * width);
+        let (bytes, mut items) = resize(scratch, 2 * self.nitems * width)?.split_at_mut(self.nitems * width);
         let mut parts: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
         for ((part, plane), bytes) in parts.iter_mut().zip(planes).zip(bytes.chunks_exact_mut(self.nitems)) {
             picked.copy(bytes, plane, first)?;
@@ -352,8 +352,8 @@ impl Strip<'_> {
         #[expect(unsafe_code, reason = "rows of several tiles lie between each other in one destination")]
         // SAFETY: the row's items have, in each dimension, numbers of the tile's segment: one of them in the
         // dimensions of strips and of their starts, and all of them in the others, which is one run because within
-        // those the inner ones are covered whole. Segments of a dimension do not overlap (`Board::new` has checked it),
-        // and each choice of segments went to one tile (`Board::share` consumes the board and its ranges do not
+        // those the inner ones are covered whole. Segments of a dimension do not overlap (`Scatter::new` has checked it),
+        // and each choice of segments went to one tile (`Scatter::split` consumes the scatter and its ranges do not
         // overlap, `next_tile` gives each number of a range once). So nobody else reaches these bytes, and the borrows
         // keep the caller to one row at a time. The destination stays borrowed as long as `'d`.
         Some(unsafe { std::slice::from_raw_parts_mut(here, self.length) })
