@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
-RUST := Cargo.toml Cargo.lock $(shell find engine bindings -name '*.rs' -o -name Cargo.toml -o -name build.rs)
+RUST := Cargo.toml Cargo.lock $(shell find engine io bindings -name '*.rs' -o -name Cargo.toml -o -name build.rs)
 # Processes that run the Python tests.
 WORKERS ?= 2
 # States that the crash laboratory tries when it is run by hand.

@@ -74,7 +74,7 @@ def failing_after(writes: int, monkeypatch: pytest.MonkeyPatch, *, partial: bool
         if left == 0:
             if partial:
                 pwrite(self, data[: len(data) // 2], at)
-            error = StorageError(f"{self.told_as}: No space left on device")
+            error = StorageError(f"{self.display_path}: No space left on device")
             error.errno = errno.ENOSPC
             left -= 1
             raise error

@@ -13,7 +13,7 @@ import pytest
 from test_engine_seals import BOUNDLESS, PACKED, PLAIN, content, sealed
 
 from superchunk import _engine
-from superchunk._chunk_reads import chunk_bytes
+from superchunk._stored_chunks import chunk_bytes
 from superchunk.exceptions import MissingFileError, StorageError
 from superchunk.storage.sources import read_range
 

@@ -157,11 +157,11 @@ def test_a_frame_that_another_process_compacts_meanwhile_is_opened_for_writing(
     enable = layout.enable_writing
     compacted: list[str] = []
 
-    def late(self: CommittedFrame, *, taking_turns: bool = False) -> None:
+    def late(self: CommittedFrame, *, takes_lock_turns: bool = False) -> None:
         if not compacted:
             compact = f"import superchunk; superchunk.open({path!r}, 'a', locking=True).compact()"
             compacted.append(in_another_process(compact))
-        enable(self, taking_turns=taking_turns)
+        enable(self, takes_lock_turns=takes_lock_turns)
 
     monkeypatch.setattr(layout, "enable_writing", late)
     with superchunk.open(path, "a", locking=True) as s:

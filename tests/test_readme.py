@@ -82,6 +82,25 @@ def test_an_example_runs_and_reads_what_it_wrote(
     assert list(tmp_path.glob("*.b2frame"))
 
 
+def test_the_architecture_is_read_in_ten_minutes() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").split()) < 1800
+
+
+def test_the_files_that_the_architecture_names_are_there() -> None:
+    """Paths of Python files count from the package, others from the root."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(re.findall(r"`([\w./]*(?:/|\.py|\.rs|\.pyi|\.md))`", text))
+    assert len(named) > 50
+    places = (ROOT, ROOT / "python" / "superchunk", ROOT / "engine" / "src", ROOT / "python" / "superchunk" / "storage")
+    assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+
+
+def test_every_design_note_is_in_the_list_of_design_notes() -> None:
+    folder = ROOT / "docs" / "design"
+    listed = set(re.findall(r"\]\((\w+\.md)\)", (folder / "README.md").read_text("utf-8")))
+    assert listed == {path.name for path in folder.glob("*.md")} - {"README.md"}
+
+
 def test_links_of_the_documents_lead_somewhere() -> None:
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 import pytest
 from other_process import PATIENCE, Other, in_child
 
+from superchunk._opening import environment_locking
 from superchunk.exceptions import StorageError
 from superchunk.storage import sidecar
-from superchunk.storage.sidecar import LockSidecar, environment_locking, sidecar_path
+from superchunk.storage.sidecar import LockSidecar, sidecar_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ TESTS = Path(__file__).parent
 PAGE = (TESTS.parent / "docs" / "status.md").read_text("utf-8")
 COLUMNS = 4
 NAME = re.compile(r"`([^`]*)`")
-PROOF = re.compile(r"(test_\w+\.py)(?:::(test_\w+))?|(engine/src/[\w/]+\.rs)::(\w+)")
+PROOF = re.compile(r"(test_\w+\.py)(?:::(test_\w+))?|((?:engine|io)/src/[\w/]+\.rs)::(\w+)")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in PAGE.splitlines()

@@ -3,10 +3,10 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use superchunk_engine::boxes::{self as engine, BoxError, Pick, Strided};
 use superchunk_engine::interrupt::Interrupt;
-use superchunk_engine::read::{ReadError, ReadOptions};
-use superchunk_engine::source::Place;
+use superchunk_io::boxes::{self as engine, BoxError, Pick, Strided};
+use superchunk_io::read::{ReadError, ReadOptions};
+use superchunk_io::source::ChunkLocation;
 
 use crate::buffers::{Buffer, Held, Span, at_most};
 use crate::encode::EncodeParams;
@@ -128,7 +128,7 @@ pub(crate) fn read_box(
     let session = session.as_ref();
     let dst = dst.bytes_mut();
     detach(py, |interrupt| {
-        let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
+        let places: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
         let picks: Vec<Pick<'_>> = picked.iter().map(Picked::pick).collect();
         engine::read_box(geometry, &picks, &places, dst, options(nthreads, geometry, session, interrupt))
     })?
@@ -173,7 +173,7 @@ pub(crate) fn read_points(
     let session = session.as_ref();
     let dst = dst.bytes_mut();
     detach(py, |interrupt| {
-        let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
+        let places: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
         engine::read_points(
             geometry,
             &places,

@@ -13,8 +13,9 @@ use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
-use superchunk_engine::memory::prefer_large_pages;
-use superchunk_engine::source::{Place, Source};
+use superchunk_io::memory::prefer_large_pages;
+use superchunk_io::range::FileRange;
+use superchunk_io::source::ChunkLocation;
 
 /// A C-contiguous buffer. PyO3's own does not take arrays of no dimensions.
 pub(crate) struct Buffer(Pin<Box<ffi::Py_buffer>>);
@@ -223,13 +224,15 @@ impl Held {
         }
     }
 
-    pub(crate) fn place(&self) -> Place<'_> {
+    pub(crate) fn location(&self) -> ChunkLocation<'_> {
         match self {
-            Self::Buffer(buffer) => Source::Bytes(buffer.bytes()).into(),
-            Self::Copy(bytes) => Source::Bytes(bytes).into(),
-            Self::File { file, offset, limit } => Source::File { file, offset: *offset, limit: *limit }.into(),
+            Self::Buffer(buffer) => ChunkLocation::Bytes(buffer.bytes()),
+            Self::Copy(bytes) => ChunkLocation::Bytes(bytes),
+            Self::File { file, offset, limit } => {
+                ChunkLocation::File(FileRange { file, offset: *offset, limit: *limit })
+            }
             Self::Path { path, folder, offset, limit } => {
-                Place::Path { path, folder: folder.as_deref(), offset: *offset, limit: *limit }
+                ChunkLocation::Path { path, folder: folder.as_deref(), offset: *offset, limit: *limit }
             }
         }
     }

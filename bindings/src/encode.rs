@@ -113,8 +113,8 @@ pub(crate) fn compress<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let data = Buffer::get(data)?;
     let src = data.bytes();
-    if src.len() > superchunk_engine::header::MAX_BUFFERSIZE {
-        let most = superchunk_engine::header::MAX_BUFFERSIZE;
+    if src.len() > superchunk_engine::limits::MAX_BUFFERSIZE {
+        let most = superchunk_engine::limits::MAX_BUFFERSIZE;
         return Err(PyValueError::new_err(format!(
             "data: expected at most {most} bytes in a chunk, got {}",
             src.len()

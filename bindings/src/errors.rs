@@ -19,9 +19,56 @@ mod classes {
 /// The newest chunk version there is.
 const NEWEST: i64 = superchunk_engine::header::VERSION_VLBLOCKS as i64;
 
+/// An error that has an exception.
+pub(crate) trait Raised {
+    /// Make the exception.
+    fn exception(&self, py: Python<'_>) -> PyResult<PyErr>;
+    /// Whether a codec or filter of the user failed.
+    fn is_of_the_user(&self) -> bool;
+}
+
 /// Make the exception for an error.
-pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
-    exception(py, error).unwrap_or_else(|failure| failure)
+pub(crate) fn to_python(py: Python<'_>, error: &impl Raised) -> PyErr {
+    error.exception(py).unwrap_or_else(|failure| failure)
+}
+
+impl Raised for Error {
+    fn exception(&self, py: Python<'_>) -> PyResult<PyErr> {
+        exception(py, self)
+    }
+
+    fn is_of_the_user(&self) -> bool {
+        matches!(self, Self::User { .. })
+    }
+}
+
+impl Raised for superchunk_io::Error {
+    fn exception(&self, py: Python<'_>) -> PyResult<PyErr> {
+        let called = match self {
+            Self::Chunk(error) => return exception(py, error),
+            Self::Open { path, errno } => {
+                let missing = std::io::Error::from_raw_os_error(*errno).kind() == std::io::ErrorKind::NotFound;
+                let class = if missing {
+                    py.get_type::<classes::MissingFileError>()
+                } else {
+                    py.get_type::<classes::StorageError>()
+                };
+                class.call1((*errno, strerror(py, *errno)?, path.as_os_str()))?
+            }
+            Self::NotAFile { path, found } => {
+                let errno = errno_of(py, if *found == "a directory" { "EISDIR" } else { "EINVAL" })?;
+                let reason = format!("expected a regular file, found {found}");
+                py.get_type::<classes::StorageError>().call1((errno, reason, path.as_os_str()))?
+            }
+            // Whatever that crate may add.
+            _ => py.get_type::<classes::StorageError>().call1((self.to_string(),))?,
+        };
+        Ok(PyErr::from_value(called))
+    }
+
+    fn is_of_the_user(&self) -> bool {
+        matches!(self, Self::Chunk(error) if error.is_of_the_user())
+    }
 }
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
@@ -58,20 +105,6 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             py.get_type::<classes::UnsupportedError>().call((*what, *id, *name), Some(&keywords))?
         }
         Error::Io { errno, .. } => py.get_type::<classes::StorageError>().call1((*errno, error.to_string()))?,
-        Error::Open { path, errno } => {
-            let missing = std::io::Error::from_raw_os_error(*errno).kind() == std::io::ErrorKind::NotFound;
-            let class = if missing {
-                py.get_type::<classes::MissingFileError>()
-            } else {
-                py.get_type::<classes::StorageError>()
-            };
-            class.call1((*errno, strerror(py, *errno)?, path.as_os_str()))?
-        }
-        Error::NotAFile { path, found } => {
-            let errno = errno_of(py, if *found == "a directory" { "EISDIR" } else { "EINVAL" })?;
-            let reason = format!("expected a regular file, found {found}");
-            py.get_type::<classes::StorageError>().call1((errno, reason, path.as_os_str()))?
-        }
         Error::OutOfMemory { .. } => return Ok(PyMemoryError::new_err(error.to_string())),
         Error::User { .. } => return Ok(PyRuntimeError::new_err(error.to_string())),
         // Argument and Destination; Interrupted, in place of which the caller raises what a handler did; and

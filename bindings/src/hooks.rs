@@ -11,7 +11,7 @@ use superchunk_engine::Error;
 use superchunk_engine::filters::UserFilter;
 use superchunk_engine::user::User;
 
-use crate::errors::to_python;
+use crate::errors::{Raised, to_python};
 
 type Pair = (Py<PyAny>, Py<PyAny>);
 
@@ -52,10 +52,10 @@ impl<'h> Session<'h> {
     }
 
     /// The exception for an error: the one that a hook raised, if it was a hook's.
-    pub(crate) fn to_python(&self, py: Python<'_>, error: &Error) -> PyErr {
+    pub(crate) fn to_python(&self, py: Python<'_>, error: &impl Raised) -> PyErr {
         let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match (error, raised) {
-            (Error::User { .. }, Some(raised)) => raised,
+        match raised {
+            Some(raised) if error.is_of_the_user() => raised,
             _ => to_python(py, error),
         }
     }

@@ -2,7 +2,6 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use superchunk_engine::Error;
 use superchunk_engine::chunk::Chunk;
 use superchunk_engine::codecs;
 use superchunk_engine::cpu::Isa;
@@ -41,10 +40,10 @@ pub(crate) struct ChunkInfo {
 pub(crate) fn describe(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<ChunkInfo> {
     let held = Held::get(source)?;
     let fail = |error| to_python(py, &error);
-    let opened = py.detach(|| held.place().open()).map_err(fail)?;
+    let opened = py.detach(|| held.location().open()).map_err(|error| to_python(py, &error))?;
     let header = py.detach(|| lazy::describe(opened.source())).map_err(fail)?;
     let repeated_value = if header.body() == Body::Special(Special::Value) {
-        let chunk = py.detach(|| Chunk::open(opened.source(), None, None, None)).map_err(fail)?;
+        let chunk = py.detach(|| Chunk::open_with(opened.source(), None, None, None)).map_err(fail)?;
         chunk.repeated_value().map_err(fail)?.map(|value| PyBytes::new(py, value).unbind())
     } else {
         None
@@ -81,12 +80,12 @@ pub(crate) fn sizes(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>) -> PyResult<
     py.detach(|| {
         held.iter()
             .map(|held| {
-                let header = lazy::describe(held.place().open()?.source())?;
+                let header = lazy::describe(held.location().open()?.source())?;
                 Ok((header.nbytes, header.cbytes))
             })
             .collect::<Result<Vec<_>, _>>()
     })
-    .map_err(|error: Error| to_python(py, &error))
+    .map_err(|error: superchunk_io::Error| to_python(py, &error))
 }
 
 /// Return header, block table and trailer of a chunk, without its data.
@@ -98,7 +97,9 @@ pub(crate) fn lazy_chunk<'py>(
     offset: i64,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let held = Held::get(source)?;
-    let chunk = py.detach(|| lazy::lazy_chunk(held.place().open()?.source(), nchunk, offset));
+    let chunk = py.detach(|| -> superchunk_io::Result<_> {
+        Ok(lazy::lazy_chunk(held.location().open()?.source(), nchunk, offset)?)
+    });
     chunk.map(|chunk| PyBytes::new(py, &chunk)).map_err(|error| to_python(py, &error))
 }
 

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use superchunk_engine::memory::kept;
+use superchunk_io::memory::kept;
 
 /// Bytes with anything in them, for a large array. When nobody needs the object any more they are kept for the next one.
 #[pyclass(frozen, module = "superchunk._engine")]

@@ -6,9 +6,8 @@ use pyo3::types::PyBytes;
 use superchunk_engine::chunk::Chunk;
 use superchunk_engine::interrupt::Interrupt;
 use superchunk_engine::lazy;
-use superchunk_engine::read::{self as engine, ReadError, ReadOptions, Request};
 use superchunk_engine::shape::BlockShape;
-use superchunk_engine::source::Source;
+use superchunk_io::read::{self as engine, ReadError, ReadOptions, Request};
 
 use crate::buffers::{Buffer, Held, fresh_bytes};
 use crate::encode::block_shape;
@@ -59,7 +58,7 @@ fn place<'a, 'd>(asked: &'a [Asked], mut dst: &'d mut [u8], clear: bool) -> PyRe
         let (here, rest) = rest.split_at_mut(one.length);
         dst = rest;
         done = one.at + one.length;
-        requests.push(Request { place: one.held.place(), nbytes: one.nbytes, start: one.start, dst: here });
+        requests.push(Request { location: one.held.location(), nbytes: one.nbytes, start: one.start, dst: here });
     }
     Ok(requests)
 }
@@ -126,10 +125,10 @@ pub(crate) fn read<'py>(
 /// Open every chunk, which checks that what it claims to hold can be in it.
 fn look(asked: &[Asked], options: ReadOptions<'_>) -> Result<(), ReadError> {
     for (nrequest, one) in asked.iter().enumerate() {
-        let checked = one.held.place().open().and_then(|opened| {
-            let chunk = Chunk::open(opened.source(), options.itemsize, options.shape, options.user)?;
+        let checked = one.held.location().open().and_then(|opened| {
+            let chunk = Chunk::open_with(opened.source(), options.itemsize, options.shape, options.user)?;
             chunk.check_claims()?;
-            engine::expect(&chunk, one.nbytes, one.start, one.length)
+            Ok(engine::expect(&chunk, one.nbytes, one.start, one.length)?)
         });
         checked.map_err(|error| ReadError { nrequest, error })?;
     }
@@ -152,16 +151,17 @@ pub(crate) fn decompress<'py>(
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
     let calm = options(nthreads, itemsize, shape, session, None);
-    let fail = |error| explain(py, session, &ReadError { nrequest: 0, error });
-    let opened = py.detach(|| held.place().open()).map_err(fail)?;
-    let source: Source<'_> = opened.source();
-    let header = py.detach(|| lazy::describe(source)).map_err(fail)?;
+    let fail = |error: superchunk_io::Error| explain(py, session, &ReadError { nrequest: 0, error });
+    let opened = py.detach(|| held.location().open()).map_err(fail)?;
+    let source = opened.source();
+    let header = py.detach(|| lazy::describe(source)).map_err(|error| fail(error.into()))?;
     let total = header.nbytes as usize;
     if total > LOOK_FIRST {
-        py.detach(|| Chunk::open(source, calm.itemsize, calm.shape, calm.user)?.check_claims()).map_err(fail)?;
+        py.detach(|| Chunk::open_with(source, calm.itemsize, calm.shape, calm.user)?.check_claims())
+            .map_err(|error| fail(error.into()))?;
     }
     fresh_bytes(py, total, |dst| {
-        let requests = vec![Request { place: source.into(), nbytes: None, start: 0, dst }];
+        let requests = vec![Request { location: opened.location(), nbytes: None, start: 0, dst }];
         let read = detach(py, |interrupt| engine::read(requests, ReadOptions { interrupt: Some(interrupt), ..calm }))?;
         read.map_err(|failure| explain(py, session, &failure))
     })
@@ -180,9 +180,9 @@ pub(crate) fn read_vlblocks<'py>(
     let held = Held::get(source)?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
-    let blocks = detach(py, |interrupt| {
+    let blocks = detach(py, |interrupt| -> superchunk_io::Result<_> {
         let options = options(nthreads, itemsize, None, session, Some(interrupt));
-        engine::read_vlblocks(held.place().open()?.source(), options)
+        Ok(engine::read_vlblocks(held.location().open()?.source(), options)?)
     })?;
     let blocks = blocks.map_err(|error| explain(py, session, &ReadError { nrequest: 0, error }))?;
     Ok(blocks.iter().map(|block| PyBytes::new(py, block)).collect())

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use superchunk_engine::seal as engine;
-use superchunk_engine::source::{Place, Source};
-use superchunk_engine::{Result, files};
+use superchunk_io::Result;
+use superchunk_io::files;
+use superchunk_io::seal as engine;
+use superchunk_io::source::ChunkLocation;
 
 use crate::buffers::{Buffer, Held, borrow_file};
 use crate::errors::{system_error, to_python};
@@ -18,9 +19,13 @@ use crate::signals::detach;
 const SHORT: u64 = 16 * 1024;
 
 /// Hash `held`, with the interpreter lock released unless that would take longer than the work.
-fn hash<T: Send>(py: Python<'_>, held: &[Held], work: impl Fn(&[Place<'_>]) -> Result<T> + Send + Sync) -> PyResult<T> {
-    let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
-    let in_memory = places.iter().all(|place| matches!(place, Place::Source(Source::Bytes(_))));
+fn hash<T: Send>(
+    py: Python<'_>,
+    held: &[Held],
+    work: impl Fn(&[ChunkLocation<'_>]) -> Result<T> + Send + Sync,
+) -> PyResult<T> {
+    let places: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
+    let in_memory = places.iter().all(|place| matches!(place, ChunkLocation::Bytes(_)));
     let short = in_memory && places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.available())) < SHORT;
     let outcome = if short { work(&places) } else { py.detach(|| work(&places)) };
     outcome.map_err(|error| to_python(py, &error))
@@ -59,17 +64,16 @@ pub(crate) fn proven_trailer<'py>(
     index_chunk: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let held = index_chunk.map(|source| Held::get(&source)).transpose()?;
-    let place = held.as_ref().map(Held::place);
+    let place = held.as_ref().map(Held::location);
     let (header, settled, sealed_from, pending) = &record;
     let record =
         engine::Record { header: header.as_bytes(), settled: *settled, sealed_from: *sealed_from, pending: *pending };
-    let trailer = if place
-        .is_none_or(|place| matches!(place, Place::Source(Source::Bytes(bytes)) if (bytes.len() as u64) < SHORT))
-    {
-        engine::proven_trailer(plain, record, mask, place)
-    } else {
-        py.detach(|| engine::proven_trailer(plain, record, mask, place))
-    };
+    let trailer =
+        if place.is_none_or(|place| matches!(place, ChunkLocation::Bytes(bytes) if (bytes.len() as u64) < SHORT)) {
+            engine::proven_trailer(plain, record, mask, place)
+        } else {
+            py.detach(|| engine::proven_trailer(plain, record, mask, place))
+        };
     trailer.map(|trailer| PyBytes::new(py, &trailer)).map_err(|error| to_python(py, &error))
 }
 
@@ -78,7 +82,7 @@ pub(crate) fn proven_trailer<'py>(
 #[pyo3(signature = (sources, nthreads=1))]
 pub(crate) fn check_seals(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>, nthreads: usize) -> PyResult<Vec<(u8, u32)>> {
     let held = Held::get_all(&sources)?;
-    let places: Vec<Place<'_>> = held.iter().map(Held::place).collect();
+    let places: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
     let verdicts = detach(py, |interrupt| engine::check_all(&places, nthreads, Some(interrupt)))?
         .map_err(|failure| explain(py, None, &failure))?;
     Ok(verdicts.into_iter().map(|verdict| (verdict.status as u8, verdict.cbytes)).collect())

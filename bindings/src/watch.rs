@@ -6,11 +6,11 @@ use std::fs::File;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use superchunk_engine::Result;
-use superchunk_engine::boxes::Pick;
-use superchunk_engine::cache::{self, Cache, Wanted};
-use superchunk_engine::files::{self, Named, Stamp};
-use superchunk_engine::watch::{Expected, Proof, Times};
+use superchunk_io::Result;
+use superchunk_io::boxes::Pick;
+use superchunk_io::cache::{self, Cache, Wanted};
+use superchunk_io::files::{self, Named, Stamp};
+use superchunk_io::watch::{Expected, Proof, Times};
 
 use crate::boxes::{Geometry, Picked};
 use crate::buffers::{Buffer, borrow_file, fresh_bytes};

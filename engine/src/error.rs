@@ -4,7 +4,6 @@
 //! expected and what was there. Positions count from the first byte of the chunk.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 
 /// A result of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -100,31 +99,15 @@ pub enum Error {
         /// Bytes that were asked for.
         needed: u64,
     },
-    /// Reading an open file failed.
+    /// Reading failed.
     #[error("reading {length} bytes at byte {at} of the file: OS error {errno}")]
     Io {
-        /// Position in the file.
+        /// Position in the file, or in whatever is read.
         at: u64,
         /// Bytes that were asked for.
         length: u64,
         /// The operating system's error number.
         errno: i32,
-    },
-    /// A file could not be opened.
-    #[error("opening {}: OS error {errno}", path.display())]
-    Open {
-        /// Its name.
-        path: PathBuf,
-        /// The operating system's error number.
-        errno: i32,
-    },
-    /// What has the name of a file is something else.
-    #[error("{}: expected a regular file, found {found}", path.display())]
-    NotAFile {
-        /// The name.
-        path: PathBuf,
-        /// What it is.
-        found: &'static str,
     },
     /// The caller has given the call up.
     #[error("interrupted")]

@@ -10,7 +10,8 @@
 
 use crate::chunk::{Chunk, extend, first_bytes};
 use crate::error::{Error, Result};
-use crate::header::{Body, EXTENDED_HEADER_LENGTH, FLAG2_LAZY, Header};
+use crate::header::{Body, FLAG2_LAZY, Header};
+use crate::limits::EXTENDED_HEADER_LENGTH;
 use crate::source::Source;
 
 /// Return the lazy form of chunk number `nchunk`, which stands at `offset` of its frame. Special chunks, and

@@ -5,7 +5,7 @@
 use crate::codecs::{self, Codec, ndlz};
 use crate::error::{Error, Result};
 use crate::filters::{self, BitshuffleRule, Pipeline};
-use crate::header::{EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_TYPESIZE, MIN_HEADER_LENGTH};
+use crate::limits::{EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_TYPESIZE, MIN_HEADER_LENGTH};
 use crate::shape::BlockShape;
 use crate::user::User;
 
@@ -140,7 +140,8 @@ impl EncodeParams {
     }
 
     /// The shape of blocks, where a codec or filter goes by it.
-    pub(crate) fn shape_in_use(&self) -> Option<BlockShape> {
+    #[must_use]
+    pub fn shape_in_use(&self) -> Option<BlockShape> {
         let by_shape = matches!(self.compressor, Compressor::NdLz(_)) || self.pipeline.needs_shape();
         self.options.shape.filter(|_| by_shape)
     }

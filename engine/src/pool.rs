@@ -111,7 +111,7 @@ pub(crate) fn assisted(nthreads: usize, help: impl Fn() + Sync, lead: impl FnOnc
 /// # Errors
 ///
 /// The error of the first task, by number, that failed among those that ran; the others are given up.
-pub(crate) fn run<T, E, F>(nthreads: usize, tasks: Vec<T>, work: F) -> Result<(), E>
+pub fn run<T, E, F>(nthreads: usize, tasks: Vec<T>, work: F) -> Result<(), E>
 where
     T: Send,
     E: Send,

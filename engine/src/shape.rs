@@ -8,10 +8,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::header::MAX_BLOCKSIZE;
-
-/// Most dimensions of an array.
-pub const MAX_DIMS: usize = 16;
+use crate::limits::{MAX_BLOCKSIZE, MAX_DIMS};
 
 /// Items of a block along each dimension; 0 dimensions are one item.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| superchunk_engine::fuzzing::chunk_decode(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| superchunk_io::fuzzing::chunk_decode(data));

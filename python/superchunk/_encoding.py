@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._shaped import check_shaped, is_shaped
+from superchunk._user import check_available
 from superchunk.exceptions import ArgumentError, UnsupportedError
 from superchunk.params import (
     MAX_BLOCKSIZE,
@@ -31,8 +32,9 @@ from superchunk.storage.base import FrameSettings
 
 if TYPE_CHECKING:
     from superchunk.frame.b2nd import ArrayLayout
+    from superchunk.params import DParams
 
-__all__ = ["as_recorded", "cparams_of", "encode_params", "narrow_metas", "pipeline", "settings_of"]
+__all__ = ["as_recorded", "check_usable", "cparams_of", "encode_params", "narrow_metas", "pipeline", "settings_of"]
 
 _INT8_MAX = 2**7 - 1
 _BYTE = 2**8
@@ -202,3 +204,9 @@ def cparams_of(settings: FrameSettings, nthreads: int) -> CParams:
         filters=list(settings.filters[:NFILTERS]),
         filters_meta=list(settings.filters_meta[:NFILTERS]),
     )
+
+
+def check_usable(cparams: CParams, dparams: DParams) -> None:
+    """Raise what compressing with these would raise later."""
+    nthreads = max(cparams.nthreads, dparams.nthreads)
+    check_available(number_of(cparams.codec), bytes(number_of(f) for f in cparams.filters), nthreads)

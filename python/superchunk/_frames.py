@@ -22,6 +22,8 @@ from superchunk.storage.contiguous import about
 from superchunk.storage.options import OpenOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from superchunk._buffers import AnyBuffer
     from superchunk.arrays.ndarray import NDArray
     from superchunk.params import CParams, CParamsDict, DParams, DParamsDict, SyncLevel
@@ -129,19 +131,15 @@ def open(  # noqa: A001  (the name users know)
         It cannot be read, or not be opened for writing.
 
     """
-    for name, value in kwargs.items():
-        if name not in _OF_OTHERS:
-            msg = f"{name} is not supported as keyword argument"
-            raise ValueError(msg)
-        if not any(value is nothing for nothing in _OF_OTHERS[name]):
-            msg = f"{name}={value!r} is not supported as keyword argument: only frames on local paths are opened"
-            raise ValueError(msg)
+    if kwargs:
+        _check_others(kwargs)
     if mmap_mode == "w+":
         msg = "mmap_mode 'w+': makes a new file, open() only opens; use SChunk()"
         raise ValueError(msg)
     mode = "r" if mode is None else mode
     wanted = check_deserialize(deserialize)
-    snapshot, recover = as_flag("snapshot", snapshot), as_flag("recover", recover)
+    if snapshot is not False or recover is not False:
+        snapshot, recover = as_flag("snapshot", snapshot), as_flag("recover", recover)
     if verify not in (None, "read"):
         msg = f"verify: expected None or 'read', got {verify!r}"
         raise ValueError(msg)
@@ -185,6 +183,17 @@ def open(  # noqa: A001  (the name users know)
     except BaseException:
         handle.close()
         raise
+
+
+def _check_others(keywords: Mapping[str, object]) -> None:
+    """Refuse keywords that ask for what is remote or no frame."""
+    for name, value in keywords.items():
+        if name not in _OF_OTHERS:
+            msg = f"{name} is not supported as keyword argument"
+            raise ValueError(msg)
+        if not any(value is nothing for nothing in _OF_OTHERS[name]):
+            msg = f"{name}={value!r} is not supported as keyword argument: only frames on local paths are opened"
+            raise ValueError(msg)
 
 
 def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> Any:  # noqa: ANN401  (those of open)
@@ -275,8 +284,11 @@ def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize =
 def _fitting(schunk: SChunk) -> SChunk | NDArray:
     """Return the array that a SChunk holds, or the SChunk."""
     handle = schunk._handle  # noqa: SLF001  (it has just been made)
+    meta = handle.opened().meta
+    if not meta:
+        return schunk
     if not is_array(handle.opened()):
-        if not PLACEHOLDERS.isdisjoint(handle.opened().meta):
+        if not PLACEHOLDERS.isdisjoint(meta):
             from superchunk._placeholders import check_holds_data  # noqa: PLC0415  (few frames are placeholders)
 
             check_holds_data(handle)

@@ -15,7 +15,7 @@ from superchunk.storage.options import OpenOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["Handle", "of_one_state"]
 

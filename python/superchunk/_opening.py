@@ -33,7 +33,6 @@ from superchunk.storage.folder import is_folder
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.names import find_name
 from superchunk.storage.options import OpenOptions
-from superchunk.storage.sidecar import environment_locking
 from superchunk.storage.target import ReplaceRule, absolute_path, explained, missing, remove_frame
 
 if TYPE_CHECKING:
@@ -41,13 +40,14 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from superchunk.params import Storage
-    from superchunk.storage.base import ChunkStore, FrameSettings
     from superchunk.storage.options import Deserialize, OpenKeywords
+    from superchunk.storage.protocol import ChunkStore, FrameSettings
 
 __all__ = [
     "check_deserialize",
     "check_storage",
     "create_handle",
+    "environment_locking",
     "exists",
     "is_array",
     "mode_of",
@@ -126,6 +126,11 @@ def pack_layers(storage: Storage) -> dict[str, bytes]:
     return pack_meta(storage.meta)
 
 
+def environment_locking() -> bool:
+    """Return whether the environment variable ``BLOSC_LOCKING`` asks for lock files: set, not empty, not "0"."""
+    return os.environ.get("BLOSC_LOCKING", "") not in {"", "0"}
+
+
 def mode_of(place: Storage) -> str:
     """Return the mode in force: an mmap mode overrules it."""
     return place.mode if place.mmap_mode is None else MMAP_MODES[place.mmap_mode]
@@ -191,14 +196,20 @@ def open_handle(
         raise TypeError(msg)
     path = absolute_path(given)
     mode = checked_mode(mode)
-    offset, mmap_mode = _checked_offset(how.get("offset", 0)), how.get("mmap_mode")
+    offset, mmap_mode = how.get("offset", 0), how.get("mmap_mode")
+    if type(offset) is not int or offset < 0:
+        offset = _checked_offset(offset)
     if (mmap_mode is not None or offset) and _is_folder(path):
         _refuse_folder(path, mmap_mode, offset)
     effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
     if effective != "r" and (how.get("snapshot") or how.get("recover")):
         msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
         raise ArgumentError(msg)
-    options = _options_of(effective, how)
+    if mmap_mode == "c":
+        how["snapshot"] = True  # what is kept in memory goes with the state that was found
+    if not (how.get("snapshot") or how.get("recover")):
+        how["locking"] = how.get("locking", False) or environment_locking()
+    options = OpenOptions(mode=effective, **how)
     store = _open_frame(path, options, writable=effective != "r" and mmap_mode != "c")
     contiguous = not (isinstance(store, FrameStore) and store.sparse)
     if mmap_mode == "c":
@@ -210,8 +221,6 @@ def open_handle(
 
 def _checked_offset(offset: object) -> int:
     """Return where a frame starts in its file."""
-    if type(offset) is int and offset >= 0:
-        return offset
     if not isinstance(offset, SupportsIndex):
         msg = f"offset: expected a number of bytes, got {offset!r}"
         raise TypeError(msg)
@@ -220,15 +229,6 @@ def _checked_offset(offset: object) -> int:
         msg = f"offset: expected 0 or more bytes, got {offset}"
         raise ArgumentError(msg)
     return number
-
-
-def _options_of(mode: str, how: OpenKeywords) -> OpenOptions:
-    """Return how a frame is open, with what the mmap mode and the environment ask for."""
-    if how.get("mmap_mode") == "c":
-        how["snapshot"] = True  # what is kept in memory goes with the state that was found
-    if not (how.get("snapshot") or how.get("recover")):
-        how["locking"] = how.get("locking", False) or environment_locking()
-    return OpenOptions(mode=mode, **how)
 
 
 def _refuse_folder(path: str, mmap_mode: str | None, offset: int) -> NoReturn:
@@ -272,28 +272,28 @@ def _place(path: str) -> str:
 
 
 def _open_frame(path: str, options: OpenOptions, *, writable: bool) -> ChunkStore:
-    """Open a frame; errors say what is there instead."""
+    """Open a frame of today, or one of an old writer; errors say what is there instead."""
     try:
-        return _open_new_or_old(path, options, writable=writable)
+        return FrameStore.open_at(path, options, writable=writable)
     except FileNotFoundError as error:
         if isinstance(error, StorageError):
             raise
         _place(path)  # says so better
         raise missing(path) from error
     except FormatError as error:
-        raise explained(error, path)  # noqa: B904 - the same one
+        try:
+            return _open_old(path, options.offset, error, writable=writable)
+        except FormatError as other:
+            raise explained(other, path)  # noqa: B904 - the same one
 
 
-def _open_new_or_old(path: str, options: OpenOptions, *, writable: bool) -> ChunkStore:
-    """Open a frame of today, or one of an old writer."""
-    try:
-        return FrameStore.open(path, writable=writable, options=options)
-    except FormatError:
-        from superchunk.storage.legacy import open_legacy  # noqa: PLC0415  (few files are that old)
+def _open_old(path: str, offset: int, error: FormatError, *, writable: bool) -> ChunkStore:
+    """Open the frame of an old writer, or raise `error` where there is none."""
+    from superchunk.storage.legacy import open_legacy  # noqa: PLC0415  (few files are that old)
 
-        legacy = open_legacy(path, offset=options.offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
-        if legacy is None:
-            raise
+    legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
+    if legacy is None:
+        raise error
     if writable:
         legacy.close()
         msg = (

@@ -24,7 +24,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Final
 
-from superchunk._chunk_reads import chunk_bytes
+from superchunk._stored_chunks import chunk_bytes
 from superchunk.exceptions import FormatError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.storage.file import FileBytes, storage_error

@@ -10,26 +10,45 @@ Knows no items: positions are bytes of the decoded content.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from superchunk import _engine
+from superchunk._array_guard import check_change
+from superchunk._buffers import byte_view, check_buffersize
 from superchunk._cpu import builtin_codecs
 from superchunk._decoder import Decoder
 from superchunk._encoding import as_recorded, encode_params, pipeline
 from superchunk._plan import chunks_of
 from superchunk._shaped import ZFP_IDS, is_shaped, layout_of, zfp_hooks
+from superchunk._stored_chunks import chunk_bytes
 from superchunk._user import check_available, hooks_for
-from superchunk.params import MAX_HEADER_TYPESIZE, Filter, number_of
+from superchunk.exceptions import TruncatedError
+from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, Filter, number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from superchunk._blockfuncs import BlockFunction
+    import numpy as np
+
+    from superchunk._blockfuncs import BlockFunction, FillCallable, Operands
+    from superchunk._buffers import AnyBuffer
     from superchunk._user import HookOwner
     from superchunk.params import CParams
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["Encoder", "append_bytes", "insert_groups", "insert_repeated", "overwrite", "with_typesize"]
+__all__ = [
+    "Encoder",
+    "append_bytes",
+    "complete_chunk",
+    "encode_data",
+    "encode_vlblocks",
+    "filled_chunks",
+    "insert_groups",
+    "insert_repeated",
+    "overwrite",
+    "recompressed",
+    "with_typesize",
+]
 
 _GROUP_CBYTES: Final = 2**23
 """Compressed bytes that are held before they go to the store."""
@@ -168,6 +187,132 @@ class Encoder:
     def vlblocks(self, blocks: Sequence[memoryview | bytes]) -> bytes:
         """Return a chunk with one block for each buffer."""
         return _engine.compress_vlblocks(blocks, self.params)
+
+
+def encode_data(store: ChunkStore, encoder: Encoder, data: AnyBuffer, at: int, added: int = 1) -> bytes:
+    """Return `data`, which will begin at byte `at` of the container, as a chunk.
+
+    Parameters
+    ----------
+    store, encoder
+        Where the chunk will go, and how it is compressed.
+    data
+        A C-contiguous buffer.
+    at
+        Where it begins; the prefilter is told.
+    added
+        How many chunks more there will be.
+
+    Raises
+    ------
+    ValueError
+        `data` is empty, too large or not contiguous.
+    ArgumentError
+        An array has no such chunk.
+
+    """
+    view = byte_view(data)
+    nbytes = view.nbytes
+    check_buffersize(nbytes, "data")
+    if not nbytes:
+        msg = "data: expected at least 1 byte, a chunk cannot be empty"
+        raise ValueError(msg)
+    check_change(store, added=added, nbytes=nbytes)
+    return encoder.chunk(view, at)
+
+
+def complete_chunk(store: ChunkStore, encoder: Encoder, chunk: AnyBuffer, added: int = 1) -> bytes:
+    """Return a chunk from outside, checked and cut to its size, as a frame can hold it.
+
+    Raises
+    ------
+    FormatError
+        The bytes do not begin with a complete chunk.
+    ArgumentError
+        An array has no such chunk.
+
+    """
+    view = byte_view(chunk, "chunk")
+    if view.nbytes < MIN_HEADER_LENGTH:
+        raise TruncatedError("chunk header", at=0, needed=MIN_HEADER_LENGTH, got=view.nbytes)
+    info = _engine.describe(view)
+    check_change(store, added=added, nbytes=info.nbytes)
+    if info.header_len == MIN_HEADER_LENGTH:  # of Blosc 1: frames hold 32-byte headers
+        return _engine.compress(_engine.decompress(view), encoder.params)
+    return bytes(view[: info.cbytes])
+
+
+def encode_vlblocks(encoder: Encoder, blocks: Sequence[AnyBuffer]) -> tuple[int, bytes]:
+    """Return the bytes of all buffers, and a chunk with one block for each.
+
+    Raises
+    ------
+    ValueError
+        There is none, one is empty or not contiguous, or they are too large together.
+
+    """
+    views = [byte_view(block, f"blocks[{i}]") for i, block in enumerate(blocks)]
+    if not views or not all(view.nbytes for view in views):
+        msg = "blocks: expected at least one, each of at least 1 byte"
+        raise ValueError(msg)
+    nbytes = sum(view.nbytes for view in views)
+    check_buffersize(nbytes, "blocks")
+    return nbytes, encoder.vlblocks(views)
+
+
+def filled_chunks(
+    store: ChunkStore, encoder: Encoder, function: FillCallable, operands: Operands, dtype: np.dtype[Any]
+) -> Iterator[bytes]:
+    """Yield the chunks that a filler gives, one after the other."""
+    import numpy as np  # noqa: PLC0415  (fillers only)
+
+    chunksize = store.chunksize or largest_chunk(encoder.cparams.typesize)
+    step = max(chunksize // dtype.itemsize, 1)
+    for start in range(0, operands.nitems, step):
+        inputs = operands.read(start, min(start + step, operands.nitems))
+        output = np.zeros(min(step, operands.nitems - start), dtype=dtype)
+        block = max(encoder.params.blocksize_for(output.nbytes) // dtype.itemsize, 1)
+        for low in range(0, len(output), block):
+            part = slice(low, low + block)
+            function(tuple(each[part] for each in inputs), output[part], start + low)
+        yield encoder.chunk_of_filled(output.view(np.uint8).data)
+
+
+def recompressed(
+    store: ChunkStore, decoder: Decoder, encoder: Encoder, progress: Callable[[int, int], object] | None
+) -> Iterator[bytes]:
+    """Yield each chunk of a store, compressed anew by `encoder` after the postfilter; special values stay as they are.
+
+    Parameters
+    ----------
+    store, decoder
+        What is read, and how.
+    encoder
+        Of the copy.
+    progress
+        Called with the chunks done and those in all.
+
+    Raises
+    ------
+    FormatError
+        A chunk is damaged, or not what was sealed.
+
+    """
+    store.prove()
+    for number in range(store.nchunks):
+        store.check(number)
+        source = store.source(number)
+        info = _engine.describe(source)
+        if info.vlblocks:
+            yield encoder.vlblocks(decoder.read_vlblocks(source))
+        elif info.special and decoder.postfilter is None:
+            yield chunk_bytes(source)
+        else:
+            content = memoryview(bytearray(info.nbytes))
+            decoder.read_chunk(store, number, info.nbytes, content)
+            yield encoder.chunk_of_filled(content)
+        if progress is not None:
+            progress(number + 1, store.nchunks)
 
 
 def insert_groups(store: ChunkStore, chunks: Iterable[bytes], *, held: int = _GROUP_CBYTES) -> None:

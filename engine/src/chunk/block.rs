@@ -70,7 +70,11 @@ impl Chunk<'_> {
     }
 
     /// Decode all of block `nblock` into `dst`, which must have exactly its length.
-    pub(crate) fn decode_block(
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with the block, or with block 0 where that is needed; a failing read.
+    pub fn decode_block(
         &self,
         nblock: usize,
         dst: &mut [u8],
@@ -188,13 +192,17 @@ impl Chunk<'_> {
     }
 
     /// The width in bytes of the items of a block, if [`Self::with_planes`] can give their planes.
-    pub(crate) fn width_of_planes(&self, nblock: usize) -> Option<usize> {
+    pub fn width_of_planes(&self, nblock: usize) -> Option<usize> {
         let joint = self.pipeline().ok()?.joint(false).filter(|joint| joint.is_shuffle())?;
         (self.nstreams_of(nblock) == joint.width && !self.header.vlblocks()).then_some(joint.width)
     }
 
     /// Decode a block that has planes, and hand them to `take`: byte 0 of all items, byte 1, and so on.
-    pub(crate) fn with_planes(
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decode_block`], and what `take` returns.
+    pub fn with_planes(
         &self,
         nblock: usize,
         worker: &mut Worker,
@@ -324,7 +332,7 @@ impl Chunk<'_> {
     }
 
     /// Bytes of a chunk stored plain, if they are in memory.
-    pub(crate) fn plain_bytes(&self, range: std::ops::Range<usize>) -> Option<&[u8]> {
+    pub fn plain_bytes(&self, range: std::ops::Range<usize>) -> Option<&[u8]> {
         if self.header.body() != Body::Memcpyed {
             return None;
         }
@@ -333,7 +341,11 @@ impl Chunk<'_> {
     }
 
     /// Write bytes `from..from + dst.len()` of a chunk that needs no decoding: plain or special.
-    pub(crate) fn copy_plain(&self, from: usize, dst: &mut [u8]) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Truncated`] when the bytes end too early; a failing read.
+    pub fn copy_plain(&self, from: usize, dst: &mut [u8]) -> Result<()> {
         match self.header.body() {
             Body::Memcpyed => {
                 let at = self.header.len() + from;
@@ -356,7 +368,7 @@ impl Chunk<'_> {
 }
 
 /// Fill `dst` with `value` over and over, as it stands at byte `from` of an endless repetition.
-pub(crate) fn repeat(value: &[u8], from: usize, dst: &mut [u8]) {
+pub fn repeat(value: &[u8], from: usize, dst: &mut [u8]) {
     let phase = from % value.len();
     let first = dst.len().min(value.len());
     for (n, byte) in dst[..first].iter_mut().enumerate() {

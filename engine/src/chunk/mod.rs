@@ -8,14 +8,15 @@
 //! ```
 //!
 //! [`Chunk::open`] reads and checks what all blocks share; [`Chunk::decode_block`] reads one block.
-//! Neither allocates more than the bytes at hand have earned. Which blocks to decode, and where
-//! to put them, is `read`'s work.
+//! Neither allocates more memory than the bytes at hand can justify. [`Chunk::read`] cuts a range of the content into
+//! blocks.
 //!
 //! Source: docs/format/chunk.md, sections "Blocks and streams", "Dictionaries",
 //! "Variable-length blocks", "Blosc1 chunks" and "Validation".
 
 mod block;
 mod part;
+mod range;
 mod same;
 mod streams;
 mod worker;
@@ -27,22 +28,25 @@ use std::sync::{Arc, OnceLock};
 use crate::codecs::{self, CodecFormat, DecodeDict};
 use crate::error::{Error, Result};
 use crate::filters::{BitshuffleRule, Pipeline};
-use crate::header::{Body, EXTENDED_HEADER_LENGTH, Header, Special};
+use crate::header::{Body, Header, Special};
+use crate::limits::EXTENDED_HEADER_LENGTH;
 use crate::shape::BlockShape;
 use crate::source::Source;
 use crate::user::User;
 
-pub(crate) use block::repeat;
-pub(crate) use worker::{KEEP, Worker, resize};
+pub use block::repeat;
+pub use range::Piece;
+pub(crate) use worker::KEEP;
+pub use worker::{Worker, resize, with_worker};
 
-/// Bytes of a file that are read at once to see a chunk's header, and with luck its table.
+/// Bytes that are read at once to see a chunk's header, and with luck its table.
 const FIRST_READ: usize = 4096;
-/// A chunk in a file up to this size is read whole.
+/// A chunk behind a reader, up to this size, is read whole.
 const WHOLE_READ: usize = 128 * 1024;
 /// Largest dictionary, in bytes.
 pub(crate) const MAX_DICT: usize = 32768;
 /// A chunk that claims to hold more bytes than this has its streams looked through first.
-const UNEARNED: usize = 64 * 1024 * 1024;
+const UNCHECKED_BYTES: usize = 64 * 1024 * 1024;
 
 /// What a chunk answers whose blocks were not opened to be decoded: bytes are never passed off as decoded.
 const NOT_OPENED: Error =
@@ -74,6 +78,15 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
+    /// Open the chunk that `bytes` begin with; what follows it is ignored.
+    ///
+    /// # Errors
+    ///
+    /// As [`Chunk::open_with`].
+    pub fn open(bytes: &'a [u8]) -> Result<Self> {
+        Self::open_with(Source::Bytes(bytes), None, None, None)
+    }
+
     /// Open the chunk at `source`. `itemsize` is the container's item size in bytes and `shape` the shape of its
     /// blocks, where known; `user` supplies codecs and filters that are not built in.
     ///
@@ -81,7 +94,7 @@ impl<'a> Chunk<'a> {
     ///
     /// Whatever is wrong with header, block table or dictionary; codecs and filters that are not
     /// built in, or that need a shape; a failing read.
-    pub fn open(
+    pub fn open_with(
         source: Source<'a>,
         itemsize: Option<usize>,
         shape: Option<BlockShape>,
@@ -153,7 +166,7 @@ impl<'a> Chunk<'a> {
 
     /// Keep what was read of the chunk's head, to be used [again](Self::again). None for what is in memory anyway, and
     /// for chunks with state of their own: a dictionary, or a block that the others need.
-    pub(crate) fn keep(self) -> Option<Chunk<'static>> {
+    pub fn keep(self) -> Option<Chunk<'static>> {
         let own_state = self.dict.is_some() || self.pipeline.as_ref().is_some_and(Pipeline::needs_reference);
         if own_state || self.header.body() != Body::Blocks {
             return None;
@@ -180,7 +193,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// The chunk of which [`Self::keep`] kept this, which is still at `source`.
-    pub(crate) fn again<'b>(&'b self, source: Source<'b>) -> Chunk<'b> {
+    pub fn again<'b>(&'b self, source: Source<'b>) -> Chunk<'b> {
         Chunk {
             source,
             bytes: Cow::Borrowed(&self.bytes),
@@ -199,7 +212,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// Bytes of memory that a kept chunk takes, about.
-    pub(crate) fn footprint(&self) -> usize {
+    pub fn footprint(&self) -> usize {
         self.bytes.len() + self.sorted.get().and_then(Option::as_ref).map_or(0, |sorted| 4 * sorted.len())
     }
 
@@ -210,7 +223,7 @@ impl<'a> Chunk<'a> {
     /// [`Error::Stream`] or [`Error::Field`] naming the block that claims too much; a failing read.
     pub fn check_claims(&self) -> Result<()> {
         let nbytes = self.header.nbytes as usize;
-        if nbytes <= UNEARNED || nbytes / 256 <= self.header.cbytes as usize {
+        if nbytes <= UNCHECKED_BYTES || nbytes / 256 <= self.header.cbytes as usize {
             return Ok(());
         }
         match self.header.body() {
@@ -434,9 +447,9 @@ impl<'a> Chunk<'a> {
 pub(crate) fn first_bytes(source: Source<'_>) -> Result<(Header, Cow<'_, [u8]>)> {
     let bytes = match source {
         Source::Bytes(bytes) => Cow::Borrowed(bytes),
-        Source::File { limit, .. } => {
-            let mut first = vec![0; usize::try_from(limit).unwrap_or(FIRST_READ).min(FIRST_READ)];
-            let got = source.read_some(0, &mut first)?;
+        Source::Reader(reader) => {
+            let mut first = vec![0; usize::try_from(reader.available()).unwrap_or(FIRST_READ).min(FIRST_READ)];
+            let got = reader.read_some(0, &mut first)?;
             first.truncate(got);
             Cow::Owned(first)
         }

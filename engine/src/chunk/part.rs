@@ -9,13 +9,13 @@
 //!
 //! That needs the block to have no filter, or a shuffle alone with a stream for each byte of an item, as most
 //! chunks have. Other blocks are decoded whole and cut. Runs cost nothing here, however long they claim to be;
-//! a block that is given memory whole must have earned it.
+//! a block that is given memory whole must have the bytes that justify it.
 //!
 //! Source: docs/format/chunk.md, section "Partial reads".
 
 use super::streams::{Stream, Streams};
 use super::worker::{Worker, resize};
-use super::{Chunk, NOT_OPENED, UNEARNED, read_i32};
+use super::{Chunk, NOT_OPENED, UNCHECKED_BYTES, read_i32};
 use crate::codecs::CodecFormat;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
@@ -41,7 +41,11 @@ struct Placed<'a> {
 
 impl Chunk<'_> {
     /// Decode bytes `from..from + dst.len()` of block `nblock`, which has `len` bytes.
-    pub(crate) fn decode_part(
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decode_block`]. Damage elsewhere in the block may go unnoticed.
+    pub fn decode_part(
         &self,
         nblock: usize,
         from: usize,
@@ -51,7 +55,7 @@ impl Chunk<'_> {
         user: Option<&dyn User>,
     ) -> Result<()> {
         let pipeline = self.pipeline()?;
-        let large = dst.len() > len / 2 && len <= UNEARNED;
+        let large = dst.len() > len / 2 && len <= UNCHECKED_BYTES;
         let nstreams = self.nstreams_of(nblock);
         let registered = self.format == Some(CodecFormat::Registered);
         let built_in = user.is_none() && !registered && self.dict.is_none() && !self.header.vlblocks();
@@ -160,7 +164,7 @@ impl Chunk<'_> {
             Some(Stream::Coded(bytes)) => {
                 let format = self.format.ok_or(NOT_OPENED)?;
                 let fail = |reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason };
-                if length > UNEARNED && length / self.max_expansion(format) > bytes.len() {
+                if length > UNCHECKED_BYTES && length / self.max_expansion(format) > bytes.len() {
                     return Err(fail("too short for the length it claims"));
                 }
                 let Worker { decoder, block, scratch, .. } = worker;
@@ -213,23 +217,27 @@ impl Chunk<'_> {
     }
 
     /// Refuse to decode a block whole into scratch space that it has not earned.
-    pub(crate) fn check_whole(&self, nblock: usize) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Field`] when the block claims too much; whatever is wrong with its streams; a failing read.
+    pub fn check_whole(&self, nblock: usize) -> Result<()> {
         if !self.header.vlblocks() {
-            self.check_earned(nblock)?;
+            self.check_memory_budget(nblock)?;
             if self.pipeline()?.needs_reference() {
-                self.check_earned(0)?;
+                self.check_memory_budget(0)?;
             }
         }
         Ok(())
     }
 
     /// Refuse to give memory to a huge block of which nearly nothing is stored.
-    fn check_earned(&self, nblock: usize) -> Result<()> {
+    fn check_memory_budget(&self, nblock: usize) -> Result<()> {
         let len = self.block_len(nblock);
-        if len <= UNEARNED {
+        if len <= UNCHECKED_BYTES {
             return Ok(());
         }
-        let mut earned: usize = 0;
+        let mut memory_budget: usize = 0;
         let mut worker = Worker::default();
         self.each_stream(nblock, &mut worker, |_, placed| {
             let more = match placed.stream {
@@ -240,14 +248,14 @@ impl Chunk<'_> {
                     bytes.len().saturating_mul(self.format.map_or(1, |format| self.max_expansion(format)))
                 }
             };
-            earned = more.saturating_add(earned);
+            memory_budget = more.saturating_add(memory_budget);
             Ok(())
         })?;
-        if earned < len {
+        if memory_budget < len {
             return Err(Error::Field {
                 field: "blocksize",
                 at: 8,
-                expected: format!("blocks of at most {UNEARNED} bytes where nearly all of one is runs").into(),
+                expected: format!("blocks of at most {UNCHECKED_BYTES} bytes where nearly all of one is runs").into(),
                 found: self.header.blocksize.into(),
             });
         }

@@ -9,7 +9,7 @@ use super::worker::{Worker, resize};
 
 impl Chunk<'_> {
     /// Whether the kept head is what `read` finds at the chunk's beginning.
-    pub(crate) fn is_at(&self, read: impl Fn(u64, &mut [u8]) -> bool, worker: &mut Worker) -> bool {
+    pub fn is_at(&self, read: impl Fn(u64, &mut [u8]) -> bool, worker: &mut Worker) -> bool {
         let mut found = std::mem::take(&mut worker.input);
         let same = resize(&mut found, self.bytes.len()).is_ok_and(|found| read(0, found) && *found == *self.bytes);
         worker.input = found;
@@ -18,7 +18,7 @@ impl Chunk<'_> {
 
     /// Return the hash of all that block `nblock` is decoded from besides header and table, which `read` gives. None if it
     /// cannot be read, or stands nowhere.
-    pub(crate) fn hash_stored(
+    pub fn hash_stored(
         &self,
         nblock: usize,
         read: impl Fn(u64, &mut [u8]) -> bool,
@@ -45,7 +45,7 @@ impl Chunk<'_> {
     }
 
     /// The same of the chunk's own bytes, at hand or where it is.
-    pub(crate) fn hash_own(&self, nblock: usize, worker: &mut Worker) -> Option<u128> {
+    pub fn hash_own(&self, nblock: usize, worker: &mut Worker) -> Option<u128> {
         let read = |at: u64, found: &mut [u8]| {
             let at_hand = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)?.get(..found.len()));
             match at_hand {

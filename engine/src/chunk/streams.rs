@@ -2,10 +2,10 @@
 //!
 //! Source: docs/format/chunk.md, sections "Blocks and streams", "Blosc1 chunks" and "Validation".
 
-use super::{Chunk, UNEARNED};
+use super::{Chunk, UNCHECKED_BYTES};
 use crate::codecs::{CodecFormat, NDLZ};
 use crate::error::{Error, Result};
-use crate::header::MAX_BUFFERSIZE;
+use crate::limits::MAX_BUFFERSIZE;
 
 /// One stream of a block.
 pub(super) enum Stream<'a> {
@@ -142,7 +142,7 @@ impl Chunk<'_> {
     pub fn vl_lengths(&self) -> Result<Vec<usize>> {
         let nbytes = self.header.nbytes as usize;
         let mut lengths = Vec::with_capacity(self.nblocks);
-        let (mut sum, mut earned) = (0, 0usize);
+        let (mut sum, mut memory_budget) = (0, 0usize);
         for nblock in 0..self.nblocks {
             let start = self.start(nblock) as usize;
             let mut raw = [0; 4];
@@ -163,9 +163,9 @@ impl Chunk<'_> {
             let payload = self.end_of(start) - start - 4;
             let expansion =
                 if payload == positive { 1 } else { self.format.map_or(1, |format| self.max_expansion(format)) };
-            earned = earned.saturating_add(payload.saturating_mul(expansion));
+            memory_budget = memory_budget.saturating_add(payload.saturating_mul(expansion));
             sum += positive;
-            if sum > UNEARNED && earned < sum {
+            if sum > UNCHECKED_BYTES && memory_budget < sum {
                 return Err(Error::Stream {
                     codec: self.format.map_or("no", CodecFormat::name),
                     nblock: nblock as u64,

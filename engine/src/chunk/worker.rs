@@ -1,5 +1,7 @@
 //! Scratch space of one decoding thread.
 
+use std::cell::Cell;
+
 use crate::codecs::Decoder;
 use crate::error::{Error, Result};
 use crate::filters::Scratch;
@@ -7,9 +9,22 @@ use crate::filters::Scratch;
 /// Scratch space above this is given back.
 pub(crate) const KEEP: usize = 16 * 1024 * 1024;
 
+thread_local! {
+    static WORKER: Cell<Option<Box<Worker>>> = const { Cell::new(None) };
+}
+
+/// Run `work` with this thread's worker. A nested call, from a codec of the user, gets a fresh one.
+pub fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
+    let mut worker = WORKER.take().unwrap_or_default();
+    let result = work(&mut worker);
+    worker.trim();
+    WORKER.set(Some(worker));
+    result
+}
+
 /// What one thread keeps between blocks.
 #[derive(Default)]
-pub(crate) struct Worker {
+pub struct Worker {
     pub(super) decoder: Decoder,
     pub(super) filters: Scratch,
     pub(super) stage: Vec<u8>,
@@ -18,12 +33,12 @@ pub(crate) struct Worker {
     pub(super) scratch: Vec<u8>,
     pub(super) run: Run,
     /// What others than the decoder keep between blocks.
-    pub(crate) plain: Vec<u8>,
+    pub plain: Vec<u8>,
 }
 
 impl Worker {
     /// Let go of scratch space that only an unusually large block needed.
-    pub(crate) fn trim(&mut self) {
+    fn trim(&mut self) {
         self.filters.trim(KEEP);
         let Self { stage, block, input, scratch, plain, run, .. } = self;
         for buffer in [stage, block, input, scratch, plain, &mut run.bytes] {
@@ -56,8 +71,13 @@ impl Run {
     }
 }
 
-/// Make `buffer` exactly `len` bytes long, keeping what memory it has.
-pub(crate) fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8]> {
+/// Return `len` bytes at the start of `buffer`, which grows if it is shorter.
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`].
+#[inline]
+pub fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8]> {
     if buffer.len() < len {
         buffer.try_reserve_exact(len - buffer.len()).map_err(|_| Error::OutOfMemory { needed: len as u64 })?;
         buffer.resize(len, 0);

@@ -71,8 +71,8 @@ impl Encoder {
     /// # Errors
     ///
     /// [`Error::OutOfMemory`].
-    pub fn scout() -> Result<Self> {
-        Ok(Self { codec: Codec::Lz4, clevel: 1, kind: Kind::Lz4(lz4::FastEncoder::scout()?) })
+    pub fn probe() -> Result<Self> {
+        Ok(Self { codec: Codec::Lz4, clevel: 1, kind: Kind::Lz4(lz4::FastEncoder::probe()?) })
     }
 
     /// The codec.
@@ -89,23 +89,23 @@ impl Encoder {
 
     /// How many searches there are for this codec and level: the first is the quickest, the last the level's own.
     #[must_use]
-    pub fn rungs(&self) -> usize {
+    pub fn candidates(&self) -> usize {
         match &self.kind {
             Kind::Never | Kind::BloscLz(_) | Kind::Lz4(_) => 1,
-            Kind::Lz4Hc(encoder) => encoder.rungs(),
-            Kind::Zlib(encoder) => encoder.rungs(),
-            Kind::Zstd(encoder) => encoder.rungs(),
+            Kind::Lz4Hc(encoder) => encoder.candidates(),
+            Kind::Zlib(encoder) => encoder.candidates(),
+            Kind::Zstd(encoder) => encoder.candidates(),
         }
     }
 
     /// Roughly the time that a search takes, to compare those of this codec and level with one another.
     #[must_use]
-    pub fn cost(&self, rung: usize) -> u16 {
+    pub fn cost(&self, candidate: usize) -> u16 {
         match &self.kind {
             Kind::Never | Kind::BloscLz(_) | Kind::Lz4(_) => 1,
-            Kind::Lz4Hc(encoder) => encoder.cost(rung),
-            Kind::Zlib(encoder) => encoder.cost(rung),
-            Kind::Zstd(encoder) => encoder.cost(rung),
+            Kind::Lz4Hc(encoder) => encoder.cost(candidate),
+            Kind::Zlib(encoder) => encoder.cost(candidate),
+            Kind::Zstd(encoder) => encoder.cost(candidate),
         }
     }
 
@@ -118,13 +118,13 @@ impl Encoder {
             Kind::Zlib(_) if self.clevel == 1 => 16 * length > 15 * full,
             // Long repetitions are what zlib-rs is quick at, and libdeflate leaves more of them.
             Kind::Zlib(_) => 8 * length > full,
-            _ => self.rungs() > 1,
+            _ => self.candidates() > 1,
         }
     }
 
     /// The quickest search that is sure to find something where the level's own does.
     #[must_use]
-    pub fn telling(&self) -> usize {
+    pub fn min_sample_level(&self) -> usize {
         match self.kind {
             // The first level of libdeflate knows no matches of three bytes.
             Kind::Zlib(_) => 1,
@@ -143,17 +143,17 @@ impl Encoder {
     pub fn substitute(&self, length: usize) -> usize {
         match &self.kind {
             Kind::Zstd(encoder) => encoder.substitute(length),
-            _ => self.rungs() - 1,
+            _ => self.candidates() - 1,
         }
     }
 
     /// The searches for streams of a MiB and more that differ so little that some places of one tell which will do. The
     /// last comes to the size of the level's own there, and is that if there are no such searches.
     #[must_use]
-    pub fn kindred(&self) -> RangeInclusive<usize> {
+    pub fn long_candidates(&self) -> RangeInclusive<usize> {
         match &self.kind {
-            Kind::Zstd(encoder) => encoder.kindred(),
-            _ => self.rungs() - 1..=self.rungs() - 1,
+            Kind::Zstd(encoder) => encoder.long_candidates(),
+            _ => self.candidates() - 1..=self.candidates() - 1,
         }
     }
 
@@ -166,9 +166,9 @@ impl Encoder {
     /// Compresses a stream with the level's own search, but for parts that are noise and stored as they are in it.
     ///
     /// They are in order and do not overlap. The rest is as in [`Encoder::encode`].
-    pub fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    pub fn encode_around(&mut self, incompressible: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
         match &mut self.kind {
-            Kind::Zlib(encoder) if !noise.is_empty() => encoder.encode_around(noise, src, dst),
+            Kind::Zlib(encoder) if !incompressible.is_empty() => encoder.encode_around(incompressible, src, dst),
             _ => self.encode(src, dst),
         }
     }
@@ -178,15 +178,15 @@ impl Encoder {
     /// `None` means that the codec declined or that the result is longer than `dst`; what `dst`
     /// holds then is of no use. Bytes of `dst` behind the result may be overwritten.
     pub fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        self.encode_at(self.rungs() - 1, src, dst)
+        self.encode_at(self.candidates() - 1, src, dst)
     }
 
     /// The same with another of the searches.
     ///
     /// # Panics
     ///
-    /// If there are not more than `rung`.
-    pub fn encode_at(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    /// If there are not more than `candidate`.
+    pub fn encode_at(&mut self, candidate: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         if src.is_empty() || dst.is_empty() {
             return None;
         }
@@ -194,9 +194,9 @@ impl Encoder {
             Kind::Never => None,
             Kind::BloscLz(encoder) => encoder.encode(src, dst),
             Kind::Lz4(encoder) => encoder.encode(src, dst),
-            Kind::Lz4Hc(encoder) => encoder.encode(rung, src, dst),
-            Kind::Zlib(encoder) => encoder.encode(rung, src, dst),
-            Kind::Zstd(encoder) => encoder.encode(rung, src, dst),
+            Kind::Lz4Hc(encoder) => encoder.encode(candidate, src, dst),
+            Kind::Zlib(encoder) => encoder.encode(candidate, src, dst),
+            Kind::Zstd(encoder) => encoder.encode(candidate, src, dst),
         }
     }
 }

@@ -256,7 +256,7 @@ impl HcDict {
 #[expect(unsafe_code, reason = "the state is not changed any more")]
 unsafe impl Sync for HcDict {}
 
-/// How much a scout skips. With 9, streams that are a hundredth shorter by LZ4HC or zlib were taken for noise; more than
+/// How much a probe skips. With 9, streams that are a hundredth shorter by LZ4HC or zlib were taken for noise; more than
 /// 4 makes little difference to the time.
 const SCOUT_ACCELERATION: c_int = 4;
 
@@ -274,7 +274,7 @@ impl FastEncoder {
     }
 
     /// Makes one that takes the least time.
-    pub(super) fn scout() -> Result<Self> {
+    pub(super) fn probe() -> Result<Self> {
         Ok(Self { acceleration: SCOUT_ACCELERATION, ..Self::new(1, None)? })
     }
 
@@ -382,18 +382,18 @@ impl HcEncoder {
     }
 
     /// How many searches there are.
-    pub(super) fn rungs(&self) -> usize {
+    pub(super) fn candidates(&self) -> usize {
         self.ladder.len()
     }
 
     /// Roughly the time that a search takes.
-    pub(super) fn cost(&self, rung: usize) -> u16 {
-        1 << self.ladder[rung]
+    pub(super) fn cost(&self, candidate: usize) -> u16 {
+        1 << self.ladder[candidate]
     }
 
     /// Compresses with a search, or `None` if the result does not fit. A dictionary is laid out for the level's own.
     #[expect(unsafe_code, reason = "calls of the library")]
-    pub(super) fn encode(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    pub(super) fn encode(&mut self, candidate: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let (nbytes, capacity) = lengths(src, dst)?;
         let state = self.stream.0.as_ptr();
         let Some(dict) = &self.dict else {
@@ -406,7 +406,7 @@ impl HcEncoder {
                     start_mut(dst),
                     nbytes,
                     capacity,
-                    self.ladder[rung],
+                    self.ladder[candidate],
                 )
             };
             return self.stream.settled(result);

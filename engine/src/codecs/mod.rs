@@ -29,16 +29,16 @@ mod blosclz;
 mod decoder;
 mod dict;
 mod encoder;
+mod incompressible;
 mod lz4;
 pub(crate) mod ndlz;
-mod noise;
 mod zlib;
 mod zstd;
 
 pub use decoder::Decoder;
 pub use dict::{DecodeDict, PreparedDict, train_dictionary};
 pub use encoder::Encoder;
-pub use noise::NoiseFinder;
+pub use incompressible::IncompressibleFinder;
 
 use std::ops::RangeInclusive;
 

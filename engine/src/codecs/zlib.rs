@@ -56,29 +56,34 @@ impl Encoder {
     }
 
     /// How many searches there are.
-    pub(super) fn rungs(&self) -> usize {
+    pub(super) fn candidates(&self) -> usize {
         self.ladder.len() + 1
     }
 
     /// Roughly the time that a search takes.
-    pub(super) fn cost(&self, rung: usize) -> u16 {
+    pub(super) fn cost(&self, candidate: usize) -> u16 {
         // In units of a level of libdeflate; zlib-rs takes about three times as long for what they find.
-        self.ladder.get(rung).map_or(3 * u16::from(self.own.clevel), |&level| level)
+        self.ladder.get(candidate).map_or(3 * u16::from(self.own.clevel), |&level| level)
     }
 
     /// Compresses with a search, or `None` if the result does not fit.
-    pub(super) fn encode(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        let Some(slot) = self.quick.get_mut(rung) else { return self.own.encode(src, dst) };
+    pub(super) fn encode(&mut self, candidate: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+        let Some(slot) = self.quick.get_mut(candidate) else { return self.own.encode(src, dst) };
         let context = match slot {
             Some(context) => context,
-            none => none.insert(Compressor::new(CompressionLvl::new(self.ladder[rung].into()).ok()?)),
+            none => none.insert(Compressor::new(CompressionLvl::new(self.ladder[candidate].into()).ok()?)),
         };
         context.zlib_compress(src, dst).ok()
     }
 
     /// Compresses with the level's own search, but for parts that are stored.
-    pub(super) fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        self.own.encode_around(noise, src, dst)
+    pub(super) fn encode_around(
+        &mut self,
+        incompressible: &[Range<usize>],
+        src: &[u8],
+        dst: &mut [u8],
+    ) -> Option<usize> {
+        self.own.encode_around(incompressible, src, dst)
     }
 }
 
@@ -127,10 +132,11 @@ impl Own {
     }
 
     /// Compresses but for parts that are stored, or `None` if the result does not fit.
-    fn encode_around(&mut self, noise: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    fn encode_around(&mut self, incompressible: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let (header, rest) = dst.split_at_mut_checked(HEADER)?;
         let room = rest.len().checked_sub(CHECKSUM)?;
-        let Some(length) = self.write_parts(noise, src, Unfilled { room: &mut rest[..room], length: 0 }) else {
+        let Some(length) = self.write_parts(incompressible, src, Unfilled { room: &mut rest[..room], length: 0 })
+        else {
             // A context that did not get to its end cannot be used again: zlib-rs 0.6 keeps what it could not write
             // through a reset, and later panics over it.
             if let Deflate::ZlibRs(_) = self.deflate {
@@ -147,9 +153,9 @@ impl Own {
     }
 
     /// Writes all of a deflate stream and returns its length.
-    fn write_parts(&mut self, noise: &[Range<usize>], src: &[u8], mut out: Unfilled<'_>) -> Option<usize> {
+    fn write_parts(&mut self, incompressible: &[Range<usize>], src: &[u8], mut out: Unfilled<'_>) -> Option<usize> {
         let mut at = 0;
-        for part in noise {
+        for part in incompressible {
             if at < part.start {
                 self.search(&src[at..part.start], false, &mut out)?;
             }
@@ -332,7 +338,7 @@ mod tests {
         let (mut one, mut other) = (vec![0; 2 * src.len()], vec![0; 2 * src.len()]);
         let mut encoder = Encoder::new(5);
         let length = encoder.encode_around(&[], &src, &mut one).unwrap();
-        let own = encoder.rungs() - 1;
+        let own = encoder.candidates() - 1;
         assert_eq!(encoder.encode(own, &src, &mut other), Some(length));
         assert_eq!(one[..length], other[..length]);
         assert!(round_trip(&mut encoder, &[0..5000, 10_000..15_000, 20_000..25_000], &src) < length + 100);

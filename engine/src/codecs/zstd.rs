@@ -133,13 +133,13 @@ impl Encoder {
     }
 
     /// How many searches there are.
-    pub(super) fn rungs(&self) -> usize {
+    pub(super) fn candidates(&self) -> usize {
         self.ladder.len()
     }
 
     /// Roughly the time that a search takes.
-    pub(super) fn cost(&self, rung: usize) -> u16 {
-        self.ladder[rung].cost
+    pub(super) fn cost(&self, candidate: usize) -> u16 {
+        self.ladder[candidate].cost
     }
 
     /// The search for streams of `length` bytes in which little is repeated: the level's own, or one that comes to its size.
@@ -149,7 +149,7 @@ impl Encoder {
     }
 
     /// The searches for long streams in place of the level's own that differ only in how soon they are content.
-    pub(super) fn kindred(&self) -> RangeInclusive<usize> {
+    pub(super) fn long_candidates(&self) -> RangeInclusive<usize> {
         let last = self.ladder.len() - 1;
         let is_kindred = |search: &Search| search.level == STRONGEST && !search.changes.is_empty();
         match self.ladder.iter().position(is_kindred) {
@@ -159,21 +159,21 @@ impl Encoder {
     }
 
     /// Compresses with a search, or `None` if the result does not fit.
-    pub(super) fn encode(&mut self, rung: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
+    pub(super) fn encode(&mut self, candidate: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         if let Some(dict) = &self.dict {
             return self.context.compress_using_cdict(dst, src, dict).ok();
         }
         let short = src.len() <= SHORT;
-        if self.set != Some((rung, short)) {
+        if self.set != Some((candidate, short)) {
             self.set = None;
-            let search = self.ladder.get(rung).unwrap_or(&CHAINS);
+            let search = self.ladder.get(candidate).unwrap_or(&CHAINS);
             let changes = if short { search.changes_if_short } else { search.changes };
             // The session too, because one that found no room is not over.
             self.context.reset(ResetDirective::SessionAndParameters).ok()?;
             for change in [CParameter::CompressionLevel(search.level)].iter().chain(changes) {
                 self.context.set_parameter(*change).ok()?;
             }
-            self.set = Some((rung, short));
+            self.set = Some((candidate, short));
         }
         self.context.compress2(dst, src).ok()
     }
@@ -223,11 +223,11 @@ mod tests {
     fn lengths(src: &[u8], clevel: u8) -> Vec<Option<usize>> {
         let mut encoder = Encoder::new(clevel, None).unwrap();
         let mut coded = vec![0; src.len() - 1];
-        let mut round_trip = |rung| {
-            let length = encoder.encode(rung, src, &mut coded)?;
+        let mut round_trip = |candidate| {
+            let length = encoder.encode(candidate, src, &mut coded)?;
             let mut decoded = vec![0; src.len()];
             Decoder::new().unwrap().decode(&coded[..length], &mut decoded, None).unwrap();
-            assert_eq!(decoded, src, "clevel {clevel}, search {rung}");
+            assert_eq!(decoded, src, "clevel {clevel}, search {candidate}");
             Some(length)
         };
         (0..LADDERS[usize::from(clevel)].len()).map(&mut round_trip).collect()
@@ -239,11 +239,11 @@ mod tests {
         for clevel in 1..=9 {
             let mut encoder = Encoder::new(clevel, None).unwrap();
             let mut coded = vec![0; 8000];
-            let rungs = encoder.rungs();
-            for pair in 0..rungs * rungs {
-                assert_eq!(encoder.encode(pair / rungs, &noise, &mut coded), None);
-                let length = encoder.encode(pair % rungs, &ramp, &mut coded).unwrap();
-                assert!(length < 400, "clevel {clevel}, {} after {}", pair % rungs, pair / rungs);
+            let candidates = encoder.candidates();
+            for pair in 0..candidates * candidates {
+                assert_eq!(encoder.encode(pair / candidates, &noise, &mut coded), None);
+                let length = encoder.encode(pair % candidates, &ramp, &mut coded).unwrap();
+                assert!(length < 400, "clevel {clevel}, {} after {}", pair % candidates, pair / candidates);
             }
         }
     }

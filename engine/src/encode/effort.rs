@@ -7,9 +7,9 @@
 //!
 //! That hundredth is spent where it buys most time: a stream in which there is much to find pays for the others.
 //!
-//! Nothing quicker is taken on trust. Where a stream comes to another size than the sample did, it is scouted,
+//! Nothing quicker is taken on trust. Where a stream comes to another size than the sample did, it is probed,
 //! compressed in the quickest way, and if the chosen search gains more on that than it did of the sample, the stream gets
-//! the level's own search. Of zlib, whose quickest search takes long, every stream is scouted first, by LZ4.
+//! the level's own search. Of zlib, whose quickest search takes long, every stream is probed first, by LZ4.
 //!
 //! Where a stream is noise in parts, and the codec can store parts of a stream, that saves more than any quicker search.
 //! Every stream is then looked through for such parts, to the piece.
@@ -19,7 +19,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use crate::chunk::resize;
-use crate::codecs::{Codec, Encoder, NoiseFinder};
+use crate::codecs::{Codec, Encoder, IncompressibleFinder};
 use crate::error::Result;
 
 use super::trials::{CLOSE, Outcome, Trials, pays};
@@ -29,14 +29,14 @@ use super::trials::{CLOSE, Outcome, Trials, pays};
 const SHARE: usize = 48;
 const LARGE_SHARE: usize = 16;
 const SMALL_SHARE: usize = 128;
-/// Pieces that streams are scouted in by LZ4, in bytes: below 64 KiB it is at its quickest.
+/// Pieces that streams are probed in by LZ4, in bytes: below 64 KiB it is at its quickest.
 const PIECE: usize = 60 * 1024;
 /// Blocks of which a typical one is looked for.
-const CANDIDATES: usize = 3;
+const WEIGHED: usize = 3;
 /// Of less than so many of the shortest samples nothing is decided.
 const FEW: usize = 8;
 /// Shortest sample of a longer stream that tells which search will do, in bytes. Up to 16 KiB libzstd searches otherwise.
-const TELLING: usize = 17 * 1024;
+const MIN_SAMPLE: usize = 17 * 1024;
 /// Longest and shortest sample of a stream, in bytes.
 const MOST: usize = 256 * 1024;
 const LEAST: usize = 4 * 1024;
@@ -44,7 +44,7 @@ const LEAST: usize = 4 * 1024;
 const SHARED: usize = 256 * 1024;
 /// Streams shorter than this are not looked at, in bytes.
 const SHORT: usize = 2 * 1024;
-/// A long block of one stream that is not telling in one place is looked at in so many, each so long in bytes; the shortest
+/// A long block of one stream of which one place is no measure is looked at in so many, each so long in bytes; the shortest
 /// that is. With filters it has parts of many kinds.
 const PLACES: usize = 16;
 const PLACE: usize = 4 * 1024;
@@ -53,12 +53,12 @@ const LONG: usize = 1_000_000;
 const NOISY: usize = 16;
 /// Deflate refers to what is as near as this, in bytes.
 const NEAR: usize = 32 * 1024;
-/// Sample of what scouting makes nothing of, in bytes.
+/// Sample of what probing makes nothing of, in bytes.
 const NOISE: usize = 8 * 1024;
-/// A stream that scouting leaves longer, or shorter, by such a part of its length is not like the sample.
+/// A stream that probing leaves longer, or shorter, by such a part of its length is not like the sample.
 const WORSE: usize = 64;
 const BETTER: usize = 16;
-/// The chosen search may gain more on scouting by such a part than it did of the sample.
+/// The chosen search may gain more on probing by such a part than it did of the sample.
 const SIMILAR: usize = 8;
 /// A stream of which less than such a part is left takes little time to search.
 const DENSE: usize = 8;
@@ -69,23 +69,23 @@ enum Choice {
     /// Store it as it is.
     Plain,
     /// Compress it with this search.
-    Rung(usize),
+    Candidate(usize),
     /// Compress it with the level's own search where it is not noise.
     Around,
 }
 
 /// What was found of one stream of a block.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Finding {
+pub(super) struct StreamPlan {
     choice: Choice,
-    /// Length of the sample, in bytes, and what scouting left of it.
+    /// Length of the sample, in bytes, and what probing left of it.
     sample: usize,
-    scouted: usize,
-    /// What the choice left of it, if streams are compared by that and not by what scouting leaves.
+    probed: usize,
+    /// What the choice left of it, if streams are compared by that and not by what probing leaves.
     left: Option<usize>,
 }
 
-impl Finding {
+impl StreamPlan {
     pub(super) fn is_plain(&self) -> bool {
         self.choice == Choice::Plain
     }
@@ -93,21 +93,21 @@ impl Finding {
     /// Whether a stream of `length` bytes, of which `left` is left, is like the sample was.
     fn is_alike(&self, length: usize, left: usize) -> bool {
         let here = left as u64 * self.sample as u64;
-        let there = self.left.unwrap_or(self.scouted) as u64 * length as u64;
+        let there = self.left.unwrap_or(self.probed) as u64 * length as u64;
         let whole = length as u64 * self.sample as u64;
         match self.choice {
             Choice::Plain => here + whole / CLOSE as u64 >= there,
-            Choice::Rung(_) | Choice::Around => {
+            Choice::Candidate(_) | Choice::Around => {
                 here <= there + whole / WORSE as u64 && here + whole / BETTER as u64 >= there
             }
         }
     }
 
-    /// Whether the choice takes about as large a part of what scouting leaves as it did of the sample.
-    fn gains_alike(&self, scouted: usize, left: usize) -> bool {
-        let here = scouted.saturating_sub(left) as u64 * self.scouted as u64;
-        let there = self.scouted.saturating_sub(self.left.unwrap_or(self.scouted)) as u64 * scouted as u64;
-        here <= there + scouted as u64 * self.scouted as u64 / SIMILAR as u64
+    /// Whether the choice takes about as large a part of what probing leaves as it did of the sample.
+    fn gains_alike(&self, probed: usize, left: usize) -> bool {
+        let here = probed.saturating_sub(left) as u64 * self.probed as u64;
+        let there = self.probed.saturating_sub(self.left.unwrap_or(self.probed)) as u64 * probed as u64;
+        here <= there + probed as u64 * self.probed as u64 / SIMILAR as u64
     }
 }
 
@@ -115,13 +115,13 @@ impl Finding {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// One for each stream, or none if there is too little to choose for.
-    pub(super) findings: Box<[Finding]>,
+    pub(super) plans: Box<[StreamPlan]>,
     /// All of the block, compressed as was found, where that came of the look.
     pub(super) block: Option<Vec<u8>>,
 }
 
 /// Other threads, which help with a look.
-pub(super) trait Crew: Sync {
+pub(super) trait ThreadPool: Sync {
     /// Run `lead` here and `help` on others, and return when all are done.
     fn share(&self, help: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut());
 
@@ -132,7 +132,7 @@ pub(super) trait Crew: Sync {
 /// A quicker search for a sample: the bytes that it leaves more, and the time that it saves.
 struct Step {
     n: usize,
-    rung: usize,
+    candidate: usize,
     price: usize,
     saved: u64,
 }
@@ -149,17 +149,17 @@ impl Step {
 pub(super) struct Searches {
     own: Encoder,
     /// For what is plain, and for all where the quickest search of `own` would take long.
-    scout: Encoder,
+    probe: Encoder,
     /// For codecs that can store parts of a stream.
-    noise: Option<NoiseFinder>,
+    incompressible: Option<IncompressibleFinder>,
     room: Vec<u8>,
 }
 
 impl Searches {
     pub(super) fn new(codec: Codec, clevel: u8) -> Result<Self> {
         let own = Encoder::new(codec, clevel, None)?;
-        let noise = own.goes_around().then(NoiseFinder::new).transpose()?;
-        Ok(Self { own, scout: Encoder::scout()?, noise, room: Vec::new() })
+        let incompressible = own.goes_around().then(IncompressibleFinder::new).transpose()?;
+        Ok(Self { own, probe: Encoder::probe()?, incompressible, room: Vec::new() })
     }
 
     pub(super) fn fits(&self, codec: Codec, clevel: u8) -> bool {
@@ -172,27 +172,27 @@ impl Searches {
     }
 
     /// Compress as was found best; None if the result does not fit or does not pay.
-    pub(super) fn encode_as(&mut self, finding: &Finding, src: &[u8], dst: &mut [u8]) -> Result<Option<usize>> {
-        let last = self.own.rungs() - 1;
-        Ok(match finding.choice {
-            _ if self.declines_noise() => self.own.encode(src, dst),
-            Choice::Plain if finding.is_alike(src.len(), self.scout_pieces(src, dst)) => None,
-            Choice::Rung(rung) if rung < last && finding.left.is_some() => {
-                let length = self.own.encode_at(rung, src, dst);
-                if self.will_do(finding, src, length)? {
+    pub(super) fn encode_as(&mut self, plan: &StreamPlan, src: &[u8], dst: &mut [u8]) -> Result<Option<usize>> {
+        let last = self.own.candidates() - 1;
+        Ok(match plan.choice {
+            _ if self.declines_incompressible() => self.own.encode(src, dst),
+            Choice::Plain if plan.is_alike(src.len(), self.probe_pieces(src, dst)) => None,
+            Choice::Candidate(candidate) if candidate < last && plan.left.is_some() => {
+                let length = self.own.encode_at(candidate, src, dst);
+                if self.will_do(plan, src, length)? {
                     length
                 } else {
                     self.encode_thoroughly(length.unwrap_or(src.len()), src.len(), src, dst)
                 }
             }
-            Choice::Rung(rung) if rung < last && finding.is_alike(src.len(), self.scout(src, dst)) => {
-                self.own.encode_at(rung, src, dst)
+            Choice::Candidate(candidate) if candidate < last && plan.is_alike(src.len(), self.probe(src, dst)) => {
+                self.own.encode_at(candidate, src, dst)
             }
             Choice::Around => {
-                let noise = self.noise.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
-                self.own.encode_around(&noise, src, dst)
+                let incompressible = self.incompressible.as_mut().map(|finder| finder.find(src)).unwrap_or_default();
+                self.own.encode_around(&incompressible, src, dst)
             }
-            _ => self.encode_thoroughly(finding.left.unwrap_or(0), finding.sample, src, dst),
+            _ => self.encode_thoroughly(plan.left.unwrap_or(0), plan.sample, src, dst),
         })
     }
 
@@ -205,30 +205,30 @@ impl Searches {
     }
 
     /// Whether the level's own search would find little in a stream of which the chosen one left so much.
-    fn will_do(&mut self, finding: &Finding, src: &[u8], length: Option<usize>) -> Result<bool> {
+    fn will_do(&mut self, plan: &StreamPlan, src: &[u8], length: Option<usize>) -> Result<bool> {
         let left = length.unwrap_or(src.len());
-        if finding.is_alike(src.len(), left) {
+        if plan.is_alike(src.len(), left) {
             return Ok(true);
         }
-        self.with_room(src.len(), |searches, room| match finding.choice {
+        self.with_room(src.len(), |searches, room| match plan.choice {
             _ if length.is_none() => !searches.may_pay(src, room),
-            Choice::Rung(0) => false,
-            _ => finding.gains_alike(searches.scout(src, room), left),
+            Choice::Candidate(0) => false,
+            _ => plan.gains_alike(searches.probe(src, room), left),
         })
     }
 
-    /// Whether scouting of a stream that was found plain comes to the same.
-    pub(super) fn is_plain(&mut self, finding: &Finding, src: &[u8]) -> Result<bool> {
+    /// Whether probing of a stream that was found plain comes to the same.
+    pub(super) fn is_plain(&mut self, plan: &StreamPlan, src: &[u8]) -> Result<bool> {
         let mut room = std::mem::take(&mut self.room);
         let dst = resize(&mut room, src.len())?;
-        let alike = if self.declines_noise() {
+        let alike = if self.declines_incompressible() {
             self.own.encode(src, &mut dst[..src.len() - 1]).is_none()
         } else {
-            let scouted = self.scout_pieces(src, dst);
-            finding.is_alike(src.len(), scouted)
+            let probed = self.probe_pieces(src, dst);
+            plan.is_alike(src.len(), probed)
         };
         self.room = room;
-        Ok(finding.choice == Choice::Plain && alike)
+        Ok(plan.choice == Choice::Plain && alike)
     }
 
     /// Let go of scratch space that only an unusually large block needed.
@@ -240,61 +240,66 @@ impl Searches {
 
     /// Whether the level's own search takes so long that a few blocks more may be filtered to find a typical one.
     pub(super) fn is_slow(&self) -> bool {
-        self.own.codec() == Codec::Zstd && self.own.rungs() > 1
+        self.own.codec() == Codec::Zstd && self.own.candidates() > 1
     }
 
-    /// What scouting leaves of samples of a block that is cut into `nstreams`; None if it makes nothing of any.
+    /// What probing leaves of samples of a block that is cut into `nstreams`; None if it makes nothing of any.
     pub(super) fn weigh(&mut self, block: &[u8], nstreams: usize) -> Result<Option<usize>> {
         self.with_room(NOISE, |searches, room| {
             let (mut sampled, mut left) = (0, 0);
             for stream in block.chunks_exact((block.len() / nstreams).max(1)) {
                 let sample = middle(stream, NOISE.min(stream.len()));
                 sampled += sample.len();
-                left += searches.scout_pieces(sample, room);
+                left += searches.probe_pieces(sample, room);
             }
             (left < sampled).then_some(left)
         })
     }
 
-    /// Whether the level's own search, and the only one, is done with noise as soon as a scout.
-    fn declines_noise(&self) -> bool {
+    /// Whether the level's own search, and the only one, is done with noise as soon as a probe.
+    fn declines_incompressible(&self) -> bool {
         matches!(self.own.codec(), Codec::BloscLz | Codec::Lz4)
     }
 
-    /// Whether the quickest search takes so little time that it is its own scout.
-    fn quickest_scouts(&self) -> bool {
+    /// Whether the quickest search takes so little time that it is its own probe.
+    fn quickest_probes(&self) -> bool {
         self.own.codec() != Codec::Zlib
     }
 
-    /// The length that scouting leaves of what is not noise.
-    fn scout(&mut self, src: &[u8], room: &mut [u8]) -> usize {
-        if self.quickest_scouts() {
+    /// The length that probing leaves of what is not noise.
+    fn probe(&mut self, src: &[u8], room: &mut [u8]) -> usize {
+        if self.quickest_probes() {
             let most = src.len().min(room.len());
             self.own.encode_at(0, src, &mut room[..most]).unwrap_or(src.len())
         } else {
-            self.scout_pieces(src, room)
+            self.probe_pieces(src, room)
         }
     }
 
     /// The length that LZ4 leaves, in pieces: from 64 KiB on it searches otherwise, and a stream would not be like its sample.
-    fn scout_pieces(&mut self, src: &[u8], room: &mut [u8]) -> usize {
+    fn probe_pieces(&mut self, src: &[u8], room: &mut [u8]) -> usize {
         let most = room.len();
-        let mut length = |piece: &[u8]| self.scout.encode(piece, &mut room[..piece.len().min(most)]);
+        let mut length = |piece: &[u8]| self.probe.encode(piece, &mut room[..piece.len().min(most)]);
         src.chunks(PIECE).map(|piece| length(piece).unwrap_or(piece.len())).sum()
     }
 
-    /// Find out how to compress the streams that samples were taken from: with the last of `rungs`, or a quicker one that
+    /// Find out how to compress the streams that samples were taken from: with the last of `candidates`, or a quicker one that
     /// comes to its size.
-    fn find(&mut self, samples: &[&[u8]], rungs: RangeInclusive<usize>, crew: &dyn Crew) -> Result<Found> {
+    fn find(
+        &mut self,
+        samples: &[&[u8]],
+        candidates: RangeInclusive<usize>,
+        threads: &dyn ThreadPool,
+    ) -> Result<Found> {
         let longest = samples.iter().map(|sample| sample.len()).max().unwrap_or(0);
-        let (first, last) = (*rungs.start(), *rungs.end());
+        let (first, last) = (*candidates.start(), *candidates.end());
         let mut known = Vec::with_capacity(samples.len());
         for sample in samples {
-            known.push(self.glance(sample)?);
+            known.push(self.probe_sample(sample)?);
         }
-        let trials = Trials::new(samples, &known, rungs);
+        let trials = Trials::new(samples, &known, candidates);
         let run = |searches: &mut Self| {
-            let go_on = |nbytes| crew.go_on(nbytes);
+            let go_on = |nbytes| threads.go_on(nbytes);
             searches.with_room(longest, |searches, room| trials.run(&mut searches.own, room, go_on)).flatten()
         };
         let mut outcome = None;
@@ -303,29 +308,29 @@ impl Searches {
             lead();
         } else {
             // A helper that has no memory, or is told to stop, does not help.
-            crew.share(&|searches| drop(run(searches)), &mut lead);
+            threads.share(&|searches| drop(run(searches)), &mut lead);
         }
         let Some(outcome) = outcome.transpose()? else { return Ok(Found::default()) };
-        let rungs = self.spend(last, samples, &outcome);
+        let candidates = self.spend(last, samples, &outcome);
         let Outcome { sizes, losses, .. } = outcome;
-        let mut findings = Vec::with_capacity(samples.len());
+        let mut plans = Vec::with_capacity(samples.len());
         for (n, &sample) in samples.iter().enumerate() {
-            let found = |choice, scouted, left| Finding { choice, sample: sample.len(), scouted, left };
+            let found = |choice, probed, left| StreamPlan { choice, sample: sample.len(), probed, left };
             if !pays(sizes[n], sample) {
-                let scouted = self.with_room(longest, |searches, room| searches.scout_pieces(sample, room))?;
-                findings.push(found(Choice::Plain, scouted, None));
+                let probed = self.with_room(longest, |searches, room| searches.probe_pieces(sample, room))?;
+                plans.push(found(Choice::Plain, probed, None));
                 continue;
             }
-            let scouted = match losses[n].first() {
-                _ if rungs[n] == last => 0,
-                Some(&loss) if first == 0 && self.quickest_scouts() => sizes[n] + loss,
-                _ => self.with_room(longest, |searches, room| searches.scout(sample, room))?,
+            let probed = match losses[n].first() {
+                _ if candidates[n] == last => 0,
+                Some(&loss) if first == 0 && self.quickest_probes() => sizes[n] + loss,
+                _ => self.with_room(longest, |searches, room| searches.probe(sample, room))?,
             };
-            let left = sizes[n] + losses[n].get(rungs[n]).unwrap_or(&0);
-            findings.push(found(Choice::Rung(rungs[n]), scouted, self.quickest_scouts().then_some(left)));
+            let left = sizes[n] + losses[n].get(candidates[n]).unwrap_or(&0);
+            plans.push(found(Choice::Candidate(candidates[n]), probed, self.quickest_probes().then_some(left)));
         }
-        let block = if samples.len() == 1 { trials.into_kept(rungs[0]) } else { None };
-        Ok(Found { findings: findings.into(), block })
+        let block = if samples.len() == 1 { trials.into_kept(candidates[0]) } else { None };
+        Ok(Found { plans: plans.into(), block })
     }
 
     /// Do something with so much room.
@@ -340,84 +345,84 @@ impl Searches {
     /// `spare` bytes for one.
     fn spend(&self, last: usize, samples: &[&[u8]], outcome: &Outcome) -> Vec<usize> {
         let &Outcome { ref sizes, ref losses, mut spare } = outcome;
-        let mut rungs = vec![last; samples.len()];
+        let mut candidates = vec![last; samples.len()];
         loop {
             let mut best: Option<Step> = None;
             for (n, losses) in losses.iter().enumerate() {
-                let now = losses.get(rungs[n]).copied().unwrap_or(0);
+                let now = losses.get(candidates[n]).copied().unwrap_or(0);
                 let weight = samples[n].len().min(DENSE * sizes[n]) as u64;
-                for (rung, &loss) in losses.iter().enumerate().take(rungs[n]) {
+                for (candidate, &loss) in losses.iter().enumerate().take(candidates[n]) {
                     let price = loss.saturating_sub(now);
-                    let saved = weight * u64::from(self.own.cost(rungs[n]) - self.own.cost(rung));
-                    let step = Step { n, rung, price, saved };
+                    let saved = weight * u64::from(self.own.cost(candidates[n]) - self.own.cost(candidate));
+                    let step = Step { n, candidate, price, saved };
                     if price <= spare && best.as_ref().is_none_or(|best| step.is_better(best)) {
                         best = Some(step);
                     }
                 }
             }
-            let Some(step) = best else { return rungs };
-            rungs[step.n] = step.rung;
+            let Some(step) = best else { return candidates };
+            candidates[step.n] = step.candidate;
             spare -= step.price;
         }
     }
 
     /// Find out how to compress long blocks that are one stream, such as this one, with searches like
     /// the level's own.
-    fn find_by_places(&mut self, block: &[u8], crew: &dyn Crew) -> Result<Found> {
-        let mut findings = self.find(&[&places(block)], self.own.kindred(), crew)?.findings;
+    fn find_by_places(&mut self, block: &[u8], threads: &dyn ThreadPool) -> Result<Found> {
+        let mut plans = self.find(&[&places(block)], self.own.long_candidates(), threads)?.plans;
         // Pieces repeat less than all that lies between them.
-        for finding in findings.iter_mut().filter(|finding| !finding.is_plain()) {
-            finding.sample = block.len();
-            finding.scouted = self.with_room(block.len(), |searches, room| searches.scout(block, room))?;
-            finding.left = None;
+        for plan in plans.iter_mut().filter(|plan| !plan.is_plain()) {
+            plan.sample = block.len();
+            plan.probed = self.with_room(block.len(), |searches, room| searches.probe(block, room))?;
+            plan.left = None;
         }
-        Ok(Found { findings, block: None })
+        Ok(Found { plans, block: None })
     }
 
     /// Whether bytes are noise to the last piece, which is sooner found than that deflate makes nothing of them.
-    fn is_all_noise(&mut self, bytes: &[u8]) -> bool {
-        self.noise.as_mut().is_some_and(|finder| finder.find(bytes) == std::slice::from_ref(&(0..bytes.len())))
+    fn is_incompressible(&mut self, bytes: &[u8]) -> bool {
+        self.incompressible.as_mut().is_some_and(|finder| finder.find(bytes) == std::slice::from_ref(&(0..bytes.len())))
     }
 
     /// Whether a part of a block is noise that is worth going around. The rest must not repeat what stands on its other
     /// side, so there both ways are tried.
-    fn has_noise(&mut self, block: &[u8]) -> Result<bool> {
-        let Some(finder) = &mut self.noise else { return Ok(false) };
-        let noise = finder.find(block);
-        let length: usize = noise.iter().map(Range::len).sum();
+    fn has_incompressible_parts(&mut self, block: &[u8]) -> Result<bool> {
+        let Some(finder) = &mut self.incompressible else { return Ok(false) };
+        let incompressible = finder.find(block);
+        let length: usize = incompressible.iter().map(Range::len).sum();
         if !(block.len() / NOISY..=block.len() - block.len() / NOISY).contains(&length) {
             return Ok(false);
         }
-        let edge = noise[noise.len() / 2].end;
+        let edge = incompressible[incompressible.len() / 2].end;
         let place = &block[edge.saturating_sub(NEAR)..block.len().min(edge + NEAR)];
-        let noise = finder.find(place);
+        let incompressible = finder.find(place);
         let room = resize(&mut self.room, 2 * place.len())?;
-        let around = self.own.encode_around(&noise, place, room);
+        let around = self.own.encode_around(&incompressible, place, room);
         let own = self.own.encode(place, room);
         Ok(around.zip(own).is_some_and(|(around, own)| around <= own + own / 100))
     }
 
-    /// What is known of a sample after a glance: its length if nothing makes anything of it, or 0 if something does and no
-    /// other search than the level's own is of use. Where scouting finds nothing at all a part has to do, for nothing takes
+    /// What is known of a sample after a probe: its length if nothing makes anything of it, or 0 if something does and no
+    /// other search than the level's own is of use. Where probing finds nothing at all a part has to do, for nothing takes
     /// as long as to search in vain.
-    fn glance(&mut self, sample: &[u8]) -> Result<Option<usize>> {
+    fn probe_sample(&mut self, sample: &[u8]) -> Result<Option<usize>> {
         self.with_room(sample.len(), |searches, room| {
-            let scouted = searches.scout.encode(sample, room);
-            if !scouted.is_some_and(|length| pays(length, sample)) && !searches.may_pay(sample, room) {
+            let probed = searches.probe.encode(sample, room);
+            if !probed.is_some_and(|length| pays(length, sample)) && !searches.may_pay(sample, room) {
                 return Some(sample.len());
             }
-            let has_quicker = searches.own.has_quicker(scouted.unwrap_or(sample.len()), sample.len());
+            let has_quicker = searches.own.has_quicker(probed.unwrap_or(sample.len()), sample.len());
             (!has_quicker).then_some(0)
         })
     }
 
-    /// Whether the level's own search makes anything of a part of what scouting makes nothing of.
+    /// Whether the level's own search makes anything of a part of what probing makes nothing of.
     fn may_pay(&mut self, src: &[u8], room: &mut [u8]) -> bool {
         let part = middle(src, NOISE.min(src.len()));
-        if self.is_all_noise(part) {
+        if self.is_incompressible(part) {
             return false;
         }
-        let length = self.own.encode_at(self.own.telling(), part, &mut room[..part.len()]);
+        let length = self.own.encode_at(self.own.min_sample_level(), part, &mut room[..part.len()]);
         length.is_some_and(|length| pays(length, part))
     }
 }
@@ -433,21 +438,21 @@ fn places(block: &[u8]) -> Vec<u8> {
     block.chunks(block.len() / PLACES).take(PLACES).flat_map(|part| middle(part, PLACE)).copied().collect()
 }
 
-/// The block that stands for `nblocks`: of several, the one of which scouting leaves neither much nor little. `weigh`
+/// The block that stands for `nblocks`: of several, the one of which probing leaves neither much nor little. `weigh`
 /// says what it leaves, or nothing for noise; if the middle one is that, all are likely to be.
 pub(super) fn typical(nblocks: usize, mut weigh: impl FnMut(usize) -> Result<Option<usize>>) -> Result<usize> {
     let middle = nblocks / 2;
-    if nblocks < 2 * CANDIDATES {
+    if nblocks < 2 * WEIGHED {
         return Ok(middle);
     }
     let Some(weight) = weigh(middle)? else { return Ok(middle) };
     let mut weighed = vec![(weight, middle)];
-    for n in (0..CANDIDATES).filter(|&n| n != CANDIDATES / 2) {
-        let nblock = nblocks * (2 * n + 1) / (2 * CANDIDATES);
+    for n in (0..WEIGHED).filter(|&n| n != WEIGHED / 2) {
+        let nblock = nblocks * (2 * n + 1) / (2 * WEIGHED);
         weighed.push((weigh(nblock)?.unwrap_or(usize::MAX), nblock));
     }
     weighed.sort_unstable();
-    Ok(weighed[CANDIDATES / 2].1)
+    Ok(weighed[WEIGHED / 2].1)
 }
 
 /// Look at a filtered block, cut into `nstreams`, that stands for `nblocks`.
@@ -456,37 +461,39 @@ pub(super) fn look(
     block: &[u8],
     nstreams: usize,
     nblocks: usize,
-    crew: &dyn Crew,
+    threads: &dyn ThreadPool,
 ) -> Result<Found> {
     let stream = block.len() / nstreams;
     let decided = stream * nblocks;
-    let telling = (decided / if nstreams == 1 { LARGE_SHARE } else { SHARE }).clamp(TELLING, MOST).min(stream);
+    let min_sample = (decided / if nstreams == 1 { LARGE_SHARE } else { SHARE }).clamp(MIN_SAMPLE, MOST).min(stream);
     // Until it has seen as much as it can refer to, deflate finds less than later, which counts in the longest streams.
-    let telling = if searches.own.goes_around() && stream > 8 * NEAR { telling.max(3 * NEAR) } else { telling };
+    let min_sample =
+        if searches.own.goes_around() && stream > 8 * NEAR { min_sample.max(3 * NEAR) } else { min_sample };
     // The more there is, the more a thorough search finds, so a part of a block that is one stream does not tell.
-    let tells = searches.own.rungs() > 1 && decided / LARGE_SHARE >= telling && (nstreams > 1 || telling == stream);
-    let length = if tells { telling } else { (decided / SMALL_SHARE).clamp(LEAST, MOST).min(stream) };
+    let tells =
+        searches.own.candidates() > 1 && decided / LARGE_SHARE >= min_sample && (nstreams > 1 || min_sample == stream);
+    let length = if tells { min_sample } else { (decided / SMALL_SHARE).clamp(LEAST, MOST).min(stream) };
     if decided < FEW * LEAST || length < SHORT {
         return Ok(Found::default());
     }
-    let last = searches.own.rungs() - 1;
+    let last = searches.own.candidates() - 1;
     if nstreams == 1
         && !tells
-        && searches.own.kindred().count() > 1
+        && searches.own.long_candidates().count() > 1
         && stream >= LONG
         && decided >= LARGE_SHARE * PLACES * PLACE
     {
-        return searches.find_by_places(block, crew);
+        return searches.find_by_places(block, threads);
     }
     let samples: Vec<&[u8]> = block.chunks_exact(stream).map(|stream| middle(stream, length)).collect();
-    let mut found = searches.find(&samples, if tells { 0 } else { last }..=last, crew)?;
+    let mut found = searches.find(&samples, if tells { 0 } else { last }..=last, threads)?;
     found.block = found.block.filter(|_| length == block.len());
-    if let [finding] = &mut *found.findings
+    if let [plan] = &mut *found.plans
         // Something else has a place in it if it is a sixteenth of the block.
-        && !(finding.is_plain() && stream >= PLACES * PLACE && searches.is_all_noise(&places(block)))
-        && searches.has_noise(block)?
+        && !(plan.is_plain() && stream >= PLACES * PLACE && searches.is_incompressible(&places(block)))
+        && searches.has_incompressible_parts(block)?
     {
-        finding.choice = Choice::Around;
+        plan.choice = Choice::Around;
         found.block = None;
     }
     Ok(found)
@@ -501,7 +508,7 @@ mod tests {
     /// Nobody else.
     struct Alone;
 
-    impl Crew for Alone {
+    impl ThreadPool for Alone {
         fn share(&self, _: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut()) {
             lead();
         }
@@ -511,8 +518,8 @@ mod tests {
         }
     }
 
-    fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nblocks: usize) -> Result<Box<[Finding]>> {
-        super::look(searches, block, nstreams, nblocks, &Alone).map(|found| found.findings)
+    fn look(searches: &mut Searches, block: &[u8], nstreams: usize, nblocks: usize) -> Result<Box<[StreamPlan]>> {
+        super::look(searches, block, nstreams, nblocks, &Alone).map(|found| found.plans)
     }
 
     /// Lines that repeat parts of each other.
@@ -531,12 +538,12 @@ mod tests {
         for codec in Codec::ALL {
             for clevel in [1, 5].into_iter().filter(|&clevel| clevel > 1 || codec != Codec::Lz4Hc) {
                 let mut searches = Searches::new(codec, clevel).unwrap();
-                let findings = look(&mut searches, &noise, 4, 16).unwrap();
-                assert!(findings.len() == 4 && findings.iter().all(Finding::is_plain));
-                assert!(searches.is_plain(&findings[0], &noise[..70_000]).unwrap());
-                assert!(!searches.is_plain(&findings[0], &lines[..70_000]).unwrap());
-                let findings = look(&mut searches, &lines, 1, 16).unwrap();
-                assert!(findings.len() == 1 && !findings[0].is_plain());
+                let plans = look(&mut searches, &noise, 4, 16).unwrap();
+                assert!(plans.len() == 4 && plans.iter().all(StreamPlan::is_plain));
+                assert!(searches.is_plain(&plans[0], &noise[..70_000]).unwrap());
+                assert!(!searches.is_plain(&plans[0], &lines[..70_000]).unwrap());
+                let plans = look(&mut searches, &lines, 1, 16).unwrap();
+                assert!(plans.len() == 1 && !plans[0].is_plain());
             }
         }
     }
@@ -547,12 +554,12 @@ mod tests {
         let mut room = vec![0; 1 << 16];
         for codec in ADAPTING {
             let mut searches = Searches::new(codec, 5).unwrap();
-            let findings = look(&mut searches, &noise, 1, 32).unwrap();
-            let length = searches.encode_as(&findings[0], &lines, &mut room).unwrap().unwrap();
+            let plans = look(&mut searches, &noise, 1, 32).unwrap();
+            let length = searches.encode_as(&plans[0], &lines, &mut room).unwrap().unwrap();
             let mut own = vec![0; 1 << 16];
             assert_eq!(searches.encode(&lines, &mut own), Some(length));
             assert_eq!(room[..length], own[..length]);
-            assert_eq!(searches.encode_as(&findings[0], &noise, &mut room), Ok(None));
+            assert_eq!(searches.encode_as(&plans[0], &noise, &mut room), Ok(None));
         }
     }
 
@@ -563,9 +570,9 @@ mod tests {
         for codec in ADAPTING {
             for clevel in 1..=9 {
                 let mut searches = Searches::new(codec, clevel).unwrap();
-                let findings = look(&mut searches, &lines, 1, 64).unwrap();
-                let Some(finding) = findings.first() else { continue };
-                let length = searches.encode_as(finding, &lines, &mut room).unwrap().unwrap();
+                let plans = look(&mut searches, &lines, 1, 64).unwrap();
+                let Some(plan) = plans.first() else { continue };
+                let length = searches.encode_as(plan, &lines, &mut room).unwrap().unwrap();
                 let own = searches.encode(&lines, &mut room).unwrap();
                 assert!(length <= own + own / 100, "{codec:?} {clevel}: {length} for {own}");
             }
@@ -582,7 +589,7 @@ mod tests {
             {
                 let mut searches = Searches::new(codec, clevel).unwrap();
                 let found = super::look(&mut searches, block, 1, 16, &Alone).unwrap();
-                let length = searches.encode_as(&found.findings[0], block, &mut room).unwrap().unwrap();
+                let length = searches.encode_as(&found.plans[0], block, &mut room).unwrap().unwrap();
                 assert!(found.block.unwrap() == room[..length], "{codec:?} {clevel}");
                 assert_eq!(super::look(&mut searches, block, 4, 16, &Alone).unwrap().block, None);
             }
@@ -622,9 +629,9 @@ mod tests {
         let (mut room, mut own) = (vec![0; block.len()], vec![0; block.len()]);
         for clevel in [1, 5, 9] {
             let mut searches = Searches::new(Codec::Zlib, clevel).unwrap();
-            let findings = look(&mut searches, &block, 1, 16).unwrap();
-            assert_eq!(findings[0].choice, Choice::Around);
-            let length = searches.encode_as(&findings[0], &block, &mut room).unwrap().unwrap();
+            let plans = look(&mut searches, &block, 1, 16).unwrap();
+            assert_eq!(plans[0].choice, Choice::Around);
+            let length = searches.encode_as(&plans[0], &block, &mut room).unwrap().unwrap();
             let own = searches.encode(&block, &mut own).unwrap();
             assert!(length <= own + own / 100, "level {clevel}: {length} for {own}");
             assert!(room.windows(8192).any(|window| window == noise(8192, 3)));
@@ -641,12 +648,12 @@ mod tests {
     #[test]
     fn places_of_a_long_block_tell_which_of_the_strongest_searches_will_do() {
         let mut searches = Searches::new(Codec::Zstd, 9).unwrap();
-        let (quicker, stronger) = searches.own.kindred().into_inner();
+        let (quicker, stronger) = searches.own.long_candidates().into_inner();
         // Nothing in bytes of four bits is worth a long search, and much is in runs.
         let nibbles: Vec<u8> = noise(1 << 20, 2).iter().map(|byte| byte & 15).collect();
-        assert_eq!(look(&mut searches, &nibbles, 1, 4).unwrap()[0].choice, Choice::Rung(quicker));
+        assert_eq!(look(&mut searches, &nibbles, 1, 4).unwrap()[0].choice, Choice::Candidate(quicker));
         let runs: Vec<u8> = noise(1 << 16, 2).iter().flat_map(|byte| [byte & 3; 80]).take(1 << 20).collect();
-        assert_eq!(look(&mut searches, &runs, 1, 4).unwrap()[0].choice, Choice::Rung(stronger));
+        assert_eq!(look(&mut searches, &runs, 1, 4).unwrap()[0].choice, Choice::Candidate(stronger));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! "Variable-length blocks".
 
 mod effort;
-mod noise;
+mod incompressible;
 mod special;
 mod trials;
 mod vlblocks;
@@ -25,15 +25,16 @@ use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters::{self, Scratch};
 use crate::header::{
-    EXTENDED_HEADER_LENGTH, FLAG_BITSHUFFLE, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG_SHUFFLE,
-    FLAG2_USEDICT, Header, MAX_BUFFERSIZE, Special, VERSION_BLOSC1, VERSION_STABLE,
+    FLAG_BITSHUFFLE, FLAG_DELTA, FLAG_DONT_SPLIT, FLAG_EXTENDED, FLAG_MEMCPYED, FLAG_SHUFFLE, FLAG2_USEDICT, Header,
+    Special, VERSION_BLOSC1, VERSION_STABLE,
 };
 use crate::interrupt::{Interrupt, go_on};
+use crate::limits::{EXTENDED_HEADER_LENGTH, MAX_BUFFERSIZE};
 use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
 use crate::pool;
 use crate::user::User;
 
-use effort::{Crew, Finding, Found, Searches};
+use effort::{Found, Searches, StreamPlan, ThreadPool};
 
 pub use special::{special_chunk, zeros_in_blocks};
 pub use vlblocks::encode_vlblocks;
@@ -57,7 +58,7 @@ struct Worker {
     filters: Scratch,
     output: Vec<u8>,
     searches: Option<Searches>,
-    noise: noise::Room,
+    incompressible: incompressible::SampleScratch,
 }
 
 impl Worker {
@@ -72,7 +73,7 @@ impl Worker {
         if let Some(searches) = &mut self.searches {
             searches.trim(KEEP);
         }
-        self.noise.trim(KEEP);
+        self.incompressible.trim(KEEP);
     }
 }
 
@@ -89,7 +90,7 @@ fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
 }
 
 /// The plain bytes of a chunk.
-pub(crate) trait Content: Sync {
+pub trait Content: Sync {
     /// How many there are.
     fn nbytes(&self) -> usize;
 
@@ -97,6 +98,10 @@ pub(crate) trait Content: Sync {
     fn ready(&self, range: Range<usize>) -> Option<&[u8]>;
 
     /// Write the bytes of one block, which begins at byte `start`, to `dst`, which has its length.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the bytes from being written.
     fn lay_out(&self, start: usize, dst: &mut [u8]) -> Result<()>;
 }
 
@@ -129,18 +134,18 @@ struct Job<'a> {
     /// Encoders with the dictionary, one for each thread that has asked for one.
     encoders: Mutex<Vec<Encoder>>,
     /// How hard to search, where that is found out.
-    looked: Option<OnceLock<Result<Look>>>,
+    pilot: Option<OnceLock<Result<Pilot>>>,
     isa: Isa,
 }
 
 /// What was found of a block that stands for all.
 #[derive(Default)]
-struct Look {
+struct Pilot {
     nblock: usize,
     found: Found,
 }
 
-impl Look {
+impl Pilot {
     /// What is done already of a block: its only stream.
     fn stream(&self, nblock: usize) -> Option<&[u8]> {
         self.found.block.as_deref().filter(|_| nblock == self.nblock)
@@ -165,7 +170,11 @@ pub fn encode(
 }
 
 /// [`encode`] what need not stand in memory as it is in the chunk.
-pub(crate) fn encode_content(
+///
+/// # Errors
+///
+/// As [`encode`], and what `src` returns.
+pub fn encode_content(
     src: &dyn Content,
     params: &EncodeParams,
     user: Option<&dyn User>,
@@ -208,7 +217,7 @@ pub(crate) fn encode_content(
         nstreams,
         dict: None,
         encoders: Mutex::default(),
-        looked: None,
+        pilot: None,
         isa: Isa::detect(),
     };
     if params.pipeline.needs_reference() {
@@ -237,9 +246,9 @@ pub(crate) fn encode_content(
         Compressor::NdLz(_) | Compressor::User => false,
     };
     if looks && job.dict.is_none() && user.is_none() {
-        job.looked = Some(OnceLock::new());
+        job.pilot = Some(OnceLock::new());
     }
-    if job.store_noise(&mut out[header.len()..])? {
+    if job.store_incompressible(&mut out[header.len()..])? {
         header.flags |= FLAG_MEMCPYED;
         return Ok(finish(header, capacity, out));
     }
@@ -474,7 +483,7 @@ impl Job<'_> {
     fn encode_block(&self, nblock: usize, room: &mut [u8], worker: &mut Worker) -> Result<usize> {
         let Worker { plain, filters, searches, .. } = worker;
         let look = self.look(plain, filters, searches)?;
-        let findings = look.map_or(&[][..], |look| &look.found.findings);
+        let plans = look.map_or(&[][..], |look| &look.found.plans);
         if let Some(stream) = look.and_then(|look| look.stream(nblock)) {
             room[..4].copy_from_slice(&le32(stream.len()));
             room[4..4 + stream.len()].copy_from_slice(stream);
@@ -485,8 +494,8 @@ impl Job<'_> {
         let mut at = 0;
         for (n, stream) in plain.chunks_exact((plain.len() / nstreams).max(1)).enumerate() {
             go_on(self.interrupt, stream.len())?;
-            let finding = findings.get(n).filter(|_| findings.len() == nstreams);
-            at += self.encode_stream(stream, finding, &mut room[at..], searches)?;
+            let found = plans.get(n).filter(|_| plans.len() == nstreams);
+            at += self.encode_stream(stream, found, &mut room[at..], searches)?;
         }
         Ok(at)
     }
@@ -504,9 +513,9 @@ impl Job<'_> {
         room: &mut Vec<u8>,
         scratch: &mut Scratch,
         searches: &mut Option<Searches>,
-    ) -> Result<Option<&Look>> {
-        let Some(looked) = &self.looked else { return Ok(None) };
-        let look = looked.get_or_init(|| {
+    ) -> Result<Option<&Pilot>> {
+        let Some(pilot) = &self.pilot else { return Ok(None) };
+        let look = pilot.get_or_init(|| {
             let nblocks = self.src.nbytes() / self.blocksize;
             let searches = self.searches(searches)?;
             let nblock = if searches.is_slow() {
@@ -521,7 +530,7 @@ impl Job<'_> {
             let mut found = effort::look(searches, block, self.nstreams_of(block.len()), nblocks, self)?;
             // A run has a form of its own.
             found.block = found.block.filter(|_| run_of(block).is_none());
-            Ok(Look { nblock, found })
+            Ok(Pilot { nblock, found })
         });
         look.as_ref().map(Some).map_err(Clone::clone)
     }
@@ -540,7 +549,7 @@ impl Job<'_> {
     fn encode_stream(
         &self,
         stream: &[u8],
-        finding: Option<&Finding>,
+        plan: Option<&StreamPlan>,
         out: &mut [u8],
         searches: &mut Option<Searches>,
     ) -> Result<usize> {
@@ -556,7 +565,7 @@ impl Job<'_> {
         }
         // At the stream's own length it would be read as stored plain.
         let most = stream.len() - 1 - self.least_gain(stream.len());
-        let length = self.encode_coded(stream, finding, &mut body[..most], searches)?.unwrap_or_else(|| {
+        let length = self.encode_coded(stream, plan, &mut body[..most], searches)?.unwrap_or_else(|| {
             body[..stream.len()].copy_from_slice(stream);
             stream.len()
         });
@@ -576,7 +585,7 @@ impl Job<'_> {
     fn encode_coded(
         &self,
         src: &[u8],
-        finding: Option<&Finding>,
+        plan: Option<&StreamPlan>,
         out: &mut [u8],
         searches: &mut Option<Searches>,
     ) -> Result<Option<usize>> {
@@ -604,8 +613,8 @@ impl Job<'_> {
             return Ok(length);
         }
         let searches = self.searches(searches)?;
-        Ok(match finding {
-            Some(finding) => searches.encode_as(finding, src, out)?,
+        Ok(match plan {
+            Some(plan) => searches.encode_as(plan, src, out)?,
             None => searches.encode(src, out),
         })
     }
@@ -635,7 +644,7 @@ impl Job<'_> {
     }
 }
 
-impl Crew for Job<'_> {
+impl ThreadPool for Job<'_> {
     fn share(&self, help: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut()) {
         let help = || {
             with_worker(|worker| {

@@ -4,9 +4,8 @@
 
 use super::{check_length, header_for, le32, u32_of};
 use crate::error::{Error, Result};
-use crate::header::{
-    EXTENDED_HEADER_LENGTH, FLAG_DONT_SPLIT, FLAG_MEMCPYED, Header, MAX_BLOCKSIZE, MAX_TYPESIZE, Special,
-};
+use crate::header::{FLAG_DONT_SPLIT, FLAG_MEMCPYED, Header, Special};
+use crate::limits::{EXTENDED_HEADER_LENGTH, MAX_BLOCKSIZE, MAX_TYPESIZE};
 use crate::params::{EncodeOptions, EncodeParams};
 
 /// Return a chunk of one special value; `value` is the item of [`Special::Value`].

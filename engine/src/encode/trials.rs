@@ -37,7 +37,7 @@ enum Trial {
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// Try a sample with a search.
-    Run { n: usize, rung: usize },
+    Run { n: usize, candidate: usize },
     /// Wait for what others try.
     Wait,
     /// There is nothing more to be asked.
@@ -76,9 +76,9 @@ pub(super) struct Trials<'s> {
 }
 
 impl<'s> Trials<'s> {
-    /// Trials with `rungs`, of which the last is tried with each sample but those whose size is known beforehand.
-    pub(super) fn new(samples: &'s [&'s [u8]], known: &[Option<usize>], rungs: RangeInclusive<usize>) -> Self {
-        let (first, last) = rungs.into_inner();
+    /// Trials with `candidates`, of which the last is tried with each sample but those whose size is known beforehand.
+    pub(super) fn new(samples: &'s [&'s [u8]], known: &[Option<usize>], candidates: RangeInclusive<usize>) -> Self {
+        let (first, last) = candidates.into_inner();
         let trials_of = |size: &Option<usize>| {
             let mut trials = vec![Trial::Open; last + 1];
             trials[last] = size.map_or(Trial::Open, Trial::Done);
@@ -108,13 +108,13 @@ impl<'s> Trials<'s> {
         let mut board = self.lock();
         loop {
             match self.next(&board, encoder) {
-                Next::Run { n, rung } => {
-                    board.trials[n][rung] = Trial::Running;
+                Next::Run { n, candidate } => {
+                    board.trials[n][candidate] = Trial::Running;
                     drop(board);
-                    let claim = Claim { trials: self, n, rung };
+                    let claim = Claim { trials: self, n, candidate };
                     let sample = self.samples[n];
                     go_on(sample.len())?;
-                    let length = encoder.encode_at(rung, sample, &mut room[..sample.len()]);
+                    let length = encoder.encode_at(candidate, sample, &mut room[..sample.len()]);
                     board = claim.settle(length.unwrap_or(sample.len()), room);
                 }
                 Next::Wait => board = self.changed.wait(board).unwrap_or_else(PoisonError::into_inner),
@@ -124,9 +124,9 @@ impl<'s> Trials<'s> {
     }
 
     /// What a search made of an only sample that it leaves shorter.
-    pub(super) fn into_kept(self, rung: usize) -> Option<Vec<u8>> {
+    pub(super) fn into_kept(self, candidate: usize) -> Option<Vec<u8>> {
         let kept = self.board.into_inner().unwrap_or_else(PoisonError::into_inner).kept;
-        kept.into_iter().nth(rung).filter(|kept| (1..self.samples[0].len()).contains(&kept.len()))
+        kept.into_iter().nth(candidate).filter(|kept| (1..self.samples[0].len()).contains(&kept.len()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Board> {
@@ -139,13 +139,13 @@ impl<'s> Trials<'s> {
             Ok(outcome) => return Next::Over(outcome),
             Err(missing) => missing,
         };
-        let is_open = |&(n, rung): &(usize, usize)| board.trials[n][rung] == Trial::Open;
-        let behind = |&(n, rung): &(usize, usize)| {
-            let rungs = if rung == self.last { self.first..self.last } else { rung + 1..self.last };
-            rungs.map(move |rung| (n, rung)).find(is_open)
+        let is_open = |&(n, candidate): &(usize, usize)| board.trials[n][candidate] == Trial::Open;
+        let behind = |&(n, candidate): &(usize, usize)| {
+            let candidates = if candidate == self.last { self.first..self.last } else { candidate + 1..self.last };
+            candidates.map(move |candidate| (n, candidate)).find(is_open)
         };
         let found = missing.iter().copied().find(is_open).or_else(|| missing.iter().find_map(behind));
-        found.map_or(Next::Wait, |(n, rung)| Next::Run { n, rung })
+        found.map_or(Next::Wait, |(n, candidate)| Next::Run { n, candidate })
     }
 
     /// What the trials came to, or else which are needed next, each a sample and a search.
@@ -164,7 +164,7 @@ impl<'s> Trials<'s> {
             if !asked {
                 return Ok(Vec::new());
             }
-            self.losses(&board.trials[n], size, (enough, spare), encoder.is_flat()).map_err(|rung| (n, rung))
+            self.losses(&board.trials[n], size, (enough, spare), encoder.is_flat()).map_err(|candidate| (n, candidate))
         };
         let losses = all(sizes.iter().enumerate().map(losses))?;
         Ok(Outcome { sizes, losses, spare })
@@ -182,20 +182,20 @@ impl<'s> Trials<'s> {
     ) -> Result<Vec<usize>, usize> {
         let mut losses = vec![usize::MAX; self.last];
         let finest = self.last.saturating_sub(2).max(self.first)..self.last;
-        let look = |losses: &mut [usize], rung: usize| {
-            let Trial::Done(length) = trials[rung] else { return Err(rung) };
-            losses[rung] = length.saturating_sub(size);
-            Ok(losses[rung])
+        let look = |losses: &mut [usize], candidate: usize| {
+            let Trial::Done(length) = trials[candidate] else { return Err(candidate) };
+            losses[candidate] = length.saturating_sub(size);
+            Ok(losses[candidate])
         };
-        for rung in self.first..self.last {
-            let loss = look(&mut losses, rung)?;
+        for candidate in self.first..self.last {
+            let loss = look(&mut losses, candidate)?;
             if loss <= enough {
                 break;
             }
             if loss > size / FAR {
                 let mut close = false;
-                for rung in finest.clone().filter(|_| !flat) {
-                    close = look(&mut losses, rung)? <= TOO_FAR * spare;
+                for candidate in finest.clone().filter(|_| !flat) {
+                    close = look(&mut losses, candidate)? <= TOO_FAR * spare;
                     if close {
                         break;
                     }
@@ -225,7 +225,7 @@ fn all<T, E>(results: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, Vec<
 struct Claim<'t, 's> {
     trials: &'t Trials<'s>,
     n: usize,
-    rung: usize,
+    candidate: usize,
 }
 
 impl<'t> Claim<'t, '_> {
@@ -233,10 +233,10 @@ impl<'t> Claim<'t, '_> {
     fn settle(self, length: usize, room: &[u8]) -> MutexGuard<'t, Board> {
         let trials = self.trials;
         let mut board = trials.lock();
-        if let Some(kept) = board.kept.get_mut(self.rung) {
+        if let Some(kept) = board.kept.get_mut(self.candidate) {
             *kept = room[..length].to_vec();
         }
-        board.trials[self.n][self.rung] = Trial::Done(length);
+        board.trials[self.n][self.candidate] = Trial::Done(length);
         trials.changed.notify_all();
         // There is nothing left to be given up.
         std::mem::forget(self);
@@ -247,7 +247,7 @@ impl<'t> Claim<'t, '_> {
 impl Drop for Claim<'_, '_> {
     /// The thread gave the trial up, or panicked: nobody must wait for it.
     fn drop(&mut self) {
-        self.trials.lock().trials[self.n][self.rung] = Trial::Open;
+        self.trials.lock().trials[self.n][self.candidate] = Trial::Open;
         self.trials.changed.notify_all();
     }
 }
@@ -274,7 +274,7 @@ mod tests {
 
     /// What the trials come to, and what is kept of the level's own search.
     fn outcome(samples: &[&[u8]], codec: Codec, nthreads: usize) -> (Outcome, Option<Vec<u8>>) {
-        let last = Encoder::new(codec, 5, None).unwrap().rungs() - 1;
+        let last = Encoder::new(codec, 5, None).unwrap().candidates() - 1;
         let trials = Trials::new(samples, &vec![None; samples.len()], 0..=last);
         let run = || trials.run(&mut Encoder::new(codec, 5, None).unwrap(), &mut vec![0; 1 << 15], |_| Ok(())).unwrap();
         let outcome = std::thread::scope(|scope| {
@@ -306,7 +306,7 @@ mod tests {
         let samples: [&[u8]; 1] = [&[0; 100]];
         let trials = Trials::new(&samples, &[None], 0..=1);
         trials.lock().trials[0][1] = Trial::Running;
-        drop(Claim { trials: &trials, n: 0, rung: 1 });
+        drop(Claim { trials: &trials, n: 0, candidate: 1 });
         assert_eq!(trials.lock().trials[0], [Trial::Open, Trial::Open]);
     }
 }

@@ -10,8 +10,9 @@ use crate::codecs::{PreparedDict, train_dictionary};
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters;
-use crate::header::{EXTENDED_HEADER_LENGTH, FLAG_DONT_SPLIT, FLAG2_USEDICT, FLAG3_VLBLOCKS, VERSION_VLBLOCKS};
+use crate::header::{FLAG_DONT_SPLIT, FLAG2_USEDICT, FLAG3_VLBLOCKS, VERSION_VLBLOCKS};
 use crate::interrupt::{Interrupt, go_on};
+use crate::limits::EXTENDED_HEADER_LENGTH;
 use crate::params::EncodeParams;
 use crate::pool;
 use crate::user::User;
@@ -66,7 +67,7 @@ pub fn encode_vlblocks(
         nstreams: 1,
         dict: None,
         encoders: Mutex::default(),
-        looked: None,
+        pilot: None,
         isa: Isa::detect(),
     };
     let mut dict = None;

@@ -28,7 +28,7 @@ mod x86;
 pub use bitshuffle::BitshuffleRule;
 pub(crate) use pipeline::Joint;
 pub use pipeline::{Pipeline, Scratch};
-pub(crate) use shuffle::{MAX_PLANES, unshuffle_planes};
+pub use shuffle::{MAX_PLANES, unshuffle_planes};
 
 use crate::error::Result;
 

@@ -15,7 +15,7 @@ chunk is a red cell, a closed object says so; showing a card raises nothing that
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from superchunk._display.chunk_map import BEST_RATIO, DAMAGED, SAMPLES, chunk_map, colour
 from superchunk._display.info import bytes_text
@@ -23,11 +23,10 @@ from superchunk.exceptions import ClosedError, SuperchunkError
 from superchunk.params import Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from superchunk._display.chunk_map import MapCell
     from superchunk.params import CParams
-    from superchunk.schunk import SChunk
 
 __all__ = ["codec_text", "filters_text", "html_card", "schunk_card"]
 
@@ -137,7 +136,70 @@ def html_card(kind: str, place: str, facts: Iterable[tuple[str, str]], cells: Se
     )
 
 
-def _place(schunk: SChunk) -> str:
+class CardSource(Protocol):
+    """What a card asks of a super-chunk."""
+
+    @property
+    def urlpath(self) -> str | None:
+        """The file, None in memory."""
+        ...
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the chunks are in one frame."""
+        ...
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks."""
+        ...
+
+    @property
+    def chunksize(self) -> int:
+        """Bytes of a full chunk; 0 if chunks differ in size."""
+        ...
+
+    @property
+    def blocksize(self) -> int:
+        """Bytes of a block; 0 unless it was asked for."""
+        ...
+
+    @property
+    def typesize(self) -> int:
+        """Bytes of an item."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all items."""
+        ...
+
+    @property
+    def cbytes(self) -> int:
+        """Bytes of all compressed chunks."""
+        ...
+
+    @property
+    def cparams(self) -> CParams:
+        """How chunks are compressed."""
+        ...
+
+    @property
+    def meta(self) -> Mapping[str, object]:
+        """The fixed metalayers."""
+        ...
+
+    @property
+    def vlmeta(self) -> Mapping[str, object]:
+        """The variable metalayers."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        ...
+
+
+def _place(schunk: CardSource) -> str:
     path = schunk.urlpath
     if path is None:
         return "in memory"
@@ -154,7 +216,7 @@ def _sizes(nbytes: int, cbytes: int) -> str:
 
 
 def schunk_card(
-    schunk: SChunk,
+    schunk: CardSource,
     kind: str = "",
     facts: Callable[[], list[tuple[str, str]]] | None = None,
     nbytes: Callable[[], int] | None = None,
@@ -193,7 +255,7 @@ def schunk_card(
     return html_card(name, _place(schunk), lines, cells, chunks)
 
 
-def _items(schunk: SChunk, chunks: int) -> list[tuple[str, str]]:
+def _items(schunk: CardSource, chunks: int) -> list[tuple[str, str]]:
     size = schunk.chunksize
     each = f" of {bytes_text(size)}" if size else ", of different sizes" if chunks else ""
     blocks = f", blocks of {bytes_text(schunk.blocksize)}" if schunk.blocksize else ""

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
-from superchunk._chunk_reads import ChunkReads
 from superchunk._display.info import bytes_text
+from superchunk._handle import Handle
 from superchunk.exceptions import FormatError, StorageError
 from superchunk.params import SpecialValue
 
@@ -150,9 +150,10 @@ def chunk_map(schunk: object, cells: int = 64, *, among: Sequence[int] | None = 
     if limit < 1:
         raise ValueError(f"cells: expected 1 or more, got {limit}")
     chunks = getattr(schunk, "schunk", schunk)
-    if not isinstance(chunks, ChunkReads):
+    handle = getattr(chunks, "_handle", None) if hasattr(chunks, "get_lazychunk") else None
+    if not isinstance(handle, Handle):
         raise TypeError(f"schunk: expected a SChunk or an NDArray, got {type(schunk).__name__}")
-    store = chunks._handle.fresh()  # noqa: SLF001 - a part of the same class, kept apart for its length
+    store = handle.fresh()
     return store.steadily(lambda: _look(store, limit, among))
 
 

@@ -21,7 +21,7 @@ from superchunk import _engine
 from superchunk._integrity.array_layer import decode_chunk
 from superchunk._integrity.report import ChunkReport
 from superchunk.exceptions import FormatError, SuperchunkError, UnsupportedError
-from superchunk.frame.index import ENTRY_LEN, count_special, special_kind
+from superchunk.frame.index import CHUNK_MIN, ENTRY_LEN, count_special, special_kind
 from superchunk.frame.integrity import SEAL_LEN, SEAL_MAGIC
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ __all__ = ["MOST_LISTED", "ChunkCheck"]
 MOST_LISTED: Final = 1000
 """Chunks of which a report says what is wrong with them."""
 
-_CHUNK_MIN: Final = 32
 _CBYTES_AT: Final = 12
 _MOST_NBYTES: Final = 2**31 - 33
 _SLAB_BYTES: Final = 64 * 2**20
@@ -148,7 +147,7 @@ class ChunkCheck:
                 self._index_is_bad(str(error), nchunks - start)
                 return
             stored += len(entries) - count_special(entries)
-            if not self._places.apart and stored > self._places.room // _CHUNK_MIN:
+            if not self._places.apart and stored > self._places.room // CHUNK_MIN:
                 self._index_is_bad("it names more stored chunks than there is room for", nchunks - start)
                 return
             if self._done > 4 * self._places.room + _SLAB_BYTES:
@@ -371,7 +370,7 @@ class ChunkCheck:
         seal = whole[cbytes : cbytes + SEAL_LEN]
         if len(seal) == SEAL_LEN and seal[8:] == _engine.hash64([whole[:cbytes]]).to_bytes(8, "little"):
             return "the mark of its seal is damaged"
-        at = whole.find(SEAL_MAGIC, _CHUNK_MIN)
+        at = whole.find(SEAL_MAGIC, CHUNK_MIN)
         for _ in range(8):
             if at < 0:
                 break

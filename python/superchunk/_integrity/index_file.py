@@ -19,12 +19,12 @@ from superchunk._integrity.inspect import Bytes
 from superchunk._integrity.report import PartReport
 from superchunk.exceptions import StorageError, SuperchunkError
 from superchunk.storage.file import FileBytes
-from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, joined, open_folder
-from superchunk.storage.followed_folder import settled_frame, whole_chunks
-from superchunk.storage.kept import load_index
+from superchunk.storage.folder import INDEX_NAME, LAST_SYNCED_NAME, joined, open_folder
+from superchunk.storage.followed_folder import last_synced_frame, whole_chunks
 from superchunk.storage.loading import check_fingerprint
 from superchunk.storage.locks import leads_to
-from superchunk.storage.pins import pin
+from superchunk.storage.retained import load_index
+from superchunk.storage.shared_locks import lock_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ def _pinned(path: str) -> FileBytes:
     for _ in range(_MOST_MOVES):
         file = FileBytes.open(path, follow=False)
         try:
-            pin(file)
+            lock_shared(file)
             if leads_to(path, file.read_fd):
                 return file
         except BaseException:
@@ -101,7 +101,7 @@ def _pinned(path: str) -> FileBytes:
 def _has_remains(folder: str) -> bool:
     """Return whether there are chunk files or a settled index."""
     with os.scandir(folder) as names:
-        return any(one.name == SETTLED_NAME or one.name.endswith(".chunk") for one in names)
+        return any(one.name == LAST_SYNCED_NAME or one.name.endswith(".chunk") for one in names)
 
 
 def chunk_files(folder: str) -> int:
@@ -114,7 +114,7 @@ def chunk_files(folder: str) -> int:
 def settled_place(folder: str) -> Iterator[Bytes | None]:
     """Open the settled index file, if it and all that it names are whole; else None."""
     with closing(FileBytes(folder, open_folder(folder))) as opened:
-        found = settled_frame(opened)
+        found = last_synced_frame(opened)
     if found is None:
         yield None
         return
@@ -131,7 +131,7 @@ def settled_part(folder: str) -> PartReport | None:
         It cannot be read.
 
     """
-    path = joined(folder, SETTLED_NAME)
+    path = joined(folder, LAST_SYNCED_NAME)
     name = "settled index"
     for _ in range(_MOST_MOVES):
         try:

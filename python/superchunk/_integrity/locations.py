@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from superchunk import _engine
 from superchunk.exceptions import StorageError
+from superchunk.frame.index import CHUNK_MIN
 from superchunk.storage.folder import chunk_name, joined
 from superchunk.storage.sources import read_range
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from superchunk._integrity.inspect import Bytes
 
 __all__ = ["ChunkPlaces", "FilePlaces", "FolderPlaces"]
-
-_CHUNK_MIN: Final = 32
 
 
 class ChunkPlaces(Protocol):
@@ -77,7 +76,7 @@ class FilePlaces:
     def __init__(self, place: Bytes, header_len: int, room: int) -> None:
         """Take where the frame is, and the bytes of its header and its data section."""
         self._source, self._read, self._base = place.source, place.read, header_len
-        self.room, self.most = room, room - _CHUNK_MIN
+        self.room, self.most = room, room - CHUNK_MIN
         self._start = place.source(header_len, room)
 
     def source(self, entry: int, limit: int | None) -> Source:

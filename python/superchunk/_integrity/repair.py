@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from superchunk import _engine
-from superchunk._chunk_reads import chunk_bytes
 from superchunk._integrity.index_file import bytes_of_file, chunk_files
 from superchunk._integrity.inspect import begins_like_a_frame
 from superchunk._integrity.recovered import LOST
@@ -30,6 +29,7 @@ from superchunk._integrity.repair_folder import plan_folder
 from superchunk._integrity.repair_plan import make_plan, plan_recovery
 from superchunk._integrity.report import place_of
 from superchunk._integrity.verify import verify, verify_as_earned
+from superchunk._stored_chunks import chunk_bytes
 from superchunk.exceptions import ArgumentError
 from superchunk.params import local_path
 from superchunk.storage.changes import repeated_chunk

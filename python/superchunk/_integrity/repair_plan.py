@@ -27,7 +27,7 @@ from superchunk._integrity.repair_array import older_layers
 from superchunk._integrity.scan import NO_CODEC, NOT_DECODED, find_vlmeta, judge, scan
 from superchunk.exceptions import FormatError, SuperchunkError
 from superchunk.frame.header import FrameHeader
-from superchunk.frame.index import count_special, special_kind
+from superchunk.frame.index import CHUNK_MIN, count_special, special_kind
 from superchunk.frame.metalayers import read_metalayers
 from superchunk.frame.trailer import TAIL_LEN, trailer_len
 from superchunk.storage.base import FrameSettings
@@ -65,8 +65,6 @@ __all__ = [
 UNSEALED_REASON: Final = "it decodes, but has no seal, although the frame has some"
 """Why a chunk without a seal is doubtful."""
 
-_SLAB: Final = 65536
-_CHUNK_MIN: Final = 32
 _MOST_NBYTES: Final = 2**31 - 33
 _MOST_COMMITS: Final = 64
 _MOST_BESIDE: Final = 64
@@ -427,8 +425,7 @@ def _by_index(
     complete = True
     stored = 0
     try:
-        for start in range(0, nchunks, _SLAB):
-            entries = index.slice(start, min(start + _SLAB, nchunks))
+        for start, entries in index.slabs():
             stored += len(entries) - count_special(entries)
             if stored > most_stored(places, place.size):
                 text = (
@@ -439,7 +436,7 @@ def _by_index(
                 return False
             _add_entries(plan.pieces, classifier, start, entries)
             if progress is not None:
-                progress(min(start + _SLAB, nchunks), nchunks)
+                progress(start + len(entries), nchunks)
     except SuperchunkError as error:
         plan.notes.append(f"the index chunk ends early: {error}")
         complete = False
@@ -452,7 +449,7 @@ def _by_index(
 
 def most_stored(places: ChunkPlaces, size: int) -> int:
     """Return how many stored chunks an index may name: what there is room for, or what its file of `size` can tell."""
-    return most_entries(size) if places.apart else places.room // _CHUNK_MIN
+    return most_entries(size) if places.apart else places.room // CHUNK_MIN
 
 
 def _add_entries(pieces: RecoveredChunks, classifier: Classifier, start: int, entries: array[int]) -> None:
@@ -482,8 +479,8 @@ def _shared(index: Index) -> set[int] | None:
 
 
 def _entries(index: Index) -> Iterator[tuple[int, int]]:
-    for start in range(0, len(index), _SLAB):
-        yield from enumerate(index.slice(start, min(start + _SLAB, len(index))), start)
+    for start, entries in index.slabs():
+        yield from enumerate(entries, start)
 
 
 def _must_scan(plan: Plan, found: FrameInspection, place: Bytes, *, complete: bool) -> bool:
@@ -632,7 +629,7 @@ def _misled(plan: Plan, due: Collection[int], place: Bytes) -> list[int]:
 
 def _begins(place: Bytes, at: int, like: bytes) -> bool:
     """Return whether a damaged chunk begins at byte `at`: three of four fields of its header are as in another one."""
-    if not like or not 0 <= at <= place.size - _CHUNK_MIN:
+    if not like or not 0 <= at <= place.size - CHUNK_MIN:
         return False
     here = place.read(_FIRST_FIELDS, at)
     return sum(here[part] == like[part] for part in _ALIKE) >= len(_ALIKE) - 1

@@ -25,7 +25,7 @@ from superchunk._integrity.array_layer import decode_chunk
 from superchunk._integrity.budget import most_entries
 from superchunk._integrity.inspect import MIN_HEADER_LEN, vlmeta_problem
 from superchunk.exceptions import SuperchunkError, UnsupportedError
-from superchunk.frame.index import ENTRY_LEN, special_kind
+from superchunk.frame.index import CHUNK_MIN, ENTRY_LEN, special_kind
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.frame.metalayers import read_table
 from superchunk.frame.trailer import MAX_VLMETALAYERS_READ, TAIL_LEN
@@ -43,7 +43,6 @@ NOT_DECODED: Final = "it has no seal, and was not decoded: that would be more wo
 NO_CODEC: Final = "it cannot be decoded here"
 """The same."""
 
-_CHUNK_MIN: Final = 32
 _WINDOW: Final = 2**20
 _HEADER: Final = re.compile(rb"[\x02-\x06][\x00-\x03].[\x01-\xff]", re.DOTALL)
 _TRAILER: Final = b"\x94\x01\x93\xcd"
@@ -137,7 +136,7 @@ def scan(
     starts: set[int] = set()
     at = min(start, MIN_HEADER_LEN)  # the length of the header may be damaged
     found.due.update((at, start))
-    while 0 <= at <= end - _CHUNK_MIN:
+    while 0 <= at <= end - CHUNK_MIN:
         chunk = _chunk_at(place, at, end, budget, layout, expected=at in found.due)
         if chunk is None:
             length = _trailer_len(place, at, end) if at in found.due else 0
@@ -161,13 +160,13 @@ def scan(
         behind = at + chunk.info.cbytes + (SEAL_LEN if chunk.sealed else 0)
         found.due.add(behind)
         # Where nothing follows, its length may be damaged, and others stand in what it claims.
-        at = behind if chunk.sealed or _goes_on(place, behind, end) else _resume(place, at + _CHUNK_MIN, end)
+        at = behind if chunk.sealed or _goes_on(place, behind, end) else _resume(place, at + CHUNK_MIN, end)
     return found
 
 
 def _goes_on(place: Bytes, at: int, end: int) -> bool:
     """Return whether at byte `at` there is what may stand behind a chunk: another one, a trailer, or the end."""
-    if at > end - _CHUNK_MIN or place.read(len(_TRAILER), at) == _TRAILER:
+    if at > end - CHUNK_MIN or place.read(len(_TRAILER), at) == _TRAILER:
         return True
     try:
         _engine.describe(place.source(at, end - at))
@@ -185,7 +184,7 @@ def _chunk_at(
         info = _engine.describe(source)
     except SuperchunkError:
         return None
-    if info.cbytes < _CHUNK_MIN or info.nbytes <= 0 or info.cbytes > end - at or not budget.may_read(info.cbytes):
+    if info.cbytes < CHUNK_MIN or info.nbytes <= 0 or info.cbytes > end - at or not budget.may_read(info.cbytes):
         return None
     if info.special not in (0, 3):  # no writer stores these
         return None
@@ -211,7 +210,7 @@ def _trailer_len(place: Bytes, at: int, end: int) -> int:
 def _resume(place: Bytes, at: int, end: int) -> int:
     """Return where the next chunk may begin, -1 if nowhere."""
     overlap = 3
-    while at <= end - _CHUNK_MIN:
+    while at <= end - CHUNK_MIN:
         raw = place.read(min(_WINDOW, end - at), at)
         match = _HEADER.search(raw)
         if match is not None:

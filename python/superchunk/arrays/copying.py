@@ -60,7 +60,7 @@ def copied(array: NDArrayLike, dtype: DTypeLike | None, casting: Casting, keywor
         layers = without_cache_layers(store.meta, store.meta)
         plan = plan_array(source.shape, source.dtype, given, layers=layers)
         plan = replace(plan, deserialize=array.schunk._handle.options.deserialize)
-        plain = source.dtype == array.dtype and array.schunk._postfilter is None
+        plain = source.dtype == array.dtype and array.schunk._decoder.postfilter is None
         same = plain and not anew and _same_chunks(store, plan)
         return _filled(store, source, plan, same=same, fill=_special_entry(store) if plain else 0)
 

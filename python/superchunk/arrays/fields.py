@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from superchunk._managed import Told
+from superchunk._mixins import InfoMixin
 from superchunk.arrays.conversions import NumPyConversions
 from superchunk.arrays.inner import Inner, inner_selection
 from superchunk.arrays.pinning import changing
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Fields", "NDField"]
 
 
-class NDField(NumPyConversions, Told):
+class NDField(NumPyConversions, InfoMixin):
     """One field of a structured array, indexed as NumPy does; a sub-array adds its dimensions behind the array's.
 
     Reading decodes the items and takes the field out of them; writing changes nothing but the field.

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from superchunk import _engine
-from superchunk._chunk_reads import chunk_bytes
 from superchunk._encoding import as_recorded
 from superchunk._shaped import is_shaped
+from superchunk._stored_chunks import chunk_bytes
 from superchunk.arrays.filling import build_array
 from superchunk.arrays.ndarray import NDArray
 from superchunk.arrays.pinning import pinned
@@ -230,7 +230,7 @@ def _with_one(lengths: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
 
 def _fits(given: object, plan: ArrayPlan, wanted: CParams, new_axis: int | None) -> TypeGuard[NDArray]:
     """Return whether chunks of `given`, which has no `new_axis`, are as the new array makes them, by `wanted`."""
-    if not isinstance(given, NDArray) or given._base is not None or given.schunk._postfilter is not None:
+    if not isinstance(given, NDArray) or given._base is not None or given.schunk._decoder.postfilter is not None:
         return False
     held, new = given._geometry.layout, plan.layout
     lengths = (_with_one(held.chunks, new_axis), _with_one(held.blocks, new_axis))

@@ -24,7 +24,7 @@ import numpy as np
 
 from superchunk._display.info import ratio, size
 from superchunk._elsewhere import elsewhere
-from superchunk._managed import Managed
+from superchunk._mixins import ContextManaged
 from superchunk._pickling import reduced
 from superchunk.arrays.axes import axes_added, axes_left, checked_axes
 from superchunk.arrays.chunkwise import blocks_of, chunk_infos, chunks_of, rows_of
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 __all__ = ["NDArray", "OIndex"]
 
 
-class NDArray(NumPyConversions, Managed):
+class NDArray(NumPyConversions, ContextManaged):
     """An n-dimensional array in a super-chunk.
 
     Made by `asarray`, `zeros` and their like, by `open`, or over a SChunk that has the metalayer.
@@ -805,7 +805,7 @@ class NDArray(NumPyConversions, Managed):
         if self._base is not None:
             return _viewed, (self._base, self._axes)
         schunk = self.schunk
-        return reduced(self._handle, schunk.dparams, filtered=schunk._postfilter is not None, array=True)
+        return reduced(self._handle, schunk.dparams, filtered=schunk._decoder.postfilter is not None, array=True)
 
     def __dask_tokenize__(self) -> tuple[object, ...]:
         """Return what Dask names results by, as `SChunk.__dask_tokenize__`; of a view with the axes that it shows.

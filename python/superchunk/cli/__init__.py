@@ -1,8 +1,8 @@
-"""The command ``superchunk``: frames looked into, made, read, checked, repaired and converted.
+"""The command ``superchunk``: inspect, create, read, verify, repair and convert frames.
 
-A guest of the library: it uses the public names like any other program. This
-module only finds out whether what the command needs is installed; `app` has the
-commands and the exit codes, and each command has a module of its own.
+The command is a client of the library and uses public names only. This module checks
+whether the packages of the command are installed. `app` has the commands and the exit
+codes, and each command has a module of its own.
 
 Source: docs/cli.md.
 """

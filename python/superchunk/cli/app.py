@@ -1,9 +1,8 @@
-"""The list of commands, and what becomes of their errors.
+"""The list of commands, and the exit codes of their errors.
 
-Exit codes: 0 success, 1 failure (one line on stderr), 2 wrong command line, 3 nothing proves
-a frame that was verified, 4 what was verified is no frame, 129 the terminal has gone, 130 interrupted, 143 terminated.
-A reader of our output that goes away early (``superchunk cat … | head``) is no
-failure.
+Exit codes: 0 success, 1 failure (one line on stderr), 2 wrong command line, 3 a verified frame has no
+checksums that prove it, 4 a verified file is not a frame, 129 the terminal closed, 130 interrupted, 143 terminated.
+If the reader of the output ends early (``superchunk cat … | head``), the command succeeds.
 
 Source: docs/cli.md, section "Exit codes".
 """

@@ -1,6 +1,6 @@
-"""``superchunk bench``: which codec and filters suit a file of the user's own.
+"""``superchunk bench``: measure codecs and filters on the user's own file.
 
-Works in memory on the beginning of the file, as much as ``--limit`` says.
+The measurement runs in memory, on the first bytes of the file, up to ``--limit``.
 
 Source: docs/cli.md, section "bench".
 """

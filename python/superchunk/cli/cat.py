@@ -1,4 +1,4 @@
-"""``superchunk cat``: items of a frame, as text or as bytes.
+"""``superchunk cat``: print items of a frame, as text or as bytes.
 
 Source: docs/cli.md, section "cat".
 """

@@ -1,4 +1,4 @@
-"""``superchunk list-codecs``: what is built in.
+"""``superchunk list-codecs``: list the built-in codecs and filters.
 
 Source: docs/format/chunk.md for the numbers.
 """

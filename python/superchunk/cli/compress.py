@@ -1,7 +1,7 @@
-"""``superchunk compress``: raw bytes, ``.npy`` or standard input into a contiguous frame.
+"""``superchunk compress``: compress raw bytes, ``.npy`` or standard input into a contiguous frame.
 
 One chunk of the input is in memory at a time, whatever the input's size. The frame is
-written under another name and renamed when it is whole.
+written under another name and renamed when it is complete.
 
 Source: docs/cli.md, section "compress".
 """

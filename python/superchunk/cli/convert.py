@@ -1,8 +1,8 @@
 """``superchunk convert``: one file to a directory and back, frames of old writers to today's, arrays between formats.
 
-What stays a Blosc2 frame with the same items is dealt with here, other formats and other chunks in
-`convert_arrays`. Chunks are moved as they are, a few megabytes at a time, and compared afterwards, one by one. What is
-at the target is replaced when the new frame is complete.
+This module copies a Blosc2 frame to a frame with the same items; `convert_arrays` handles other formats and other
+chunks. Chunks are copied unchanged, a few megabytes at a time, and then compared one by one. A file at the target is
+replaced when the new frame is complete.
 
 Source: docs/cli.md, section "convert"; docs/format/sparse.md, "Conversion".
 """

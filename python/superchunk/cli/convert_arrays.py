@@ -4,8 +4,8 @@
 
     open SOURCE ──> Plan ──> create TARGET aside ──> boxes ──> attributes ──> [compare] ──> rename
 
-A box has some 32 MB, or is one chunk if that is larger. TARGET takes its name when everything is there; what was at
-that name stays until then.
+A box has some 32 MB, or is one chunk if that is larger. The new array takes TARGET's name when it is complete; the old
+file keeps the name until then.
 
 Source: docs/cli.md, section "Arrays".
 """

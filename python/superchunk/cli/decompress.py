@@ -1,4 +1,4 @@
-"""``superchunk decompress``: a frame back into the file it was made from.
+"""``superchunk decompress``: restore the file that a frame was made from.
 
 A few megabytes are in memory at a time, or one chunk if that is larger.
 

@@ -1,4 +1,4 @@
-"""How a command fails: one line that a person can act on.
+"""How a command fails: one line that names the cause.
 
 Source: docs/cli.md, section "Exit codes".
 """

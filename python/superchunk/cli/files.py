@@ -1,8 +1,8 @@
 """Where a command reads from and writes to.
 
-Input is filled chunk by chunk into a buffer that is used again; output is written under
-another name in the same directory and takes its real name when it is whole. Whatever ends
-a command early, Ctrl-C included, leaves no partial file and the old file as it was.
+Input is read chunk by chunk into one reused buffer. Output is written under another name in
+the same directory and renamed when it is complete. If a signal or an error ends a command
+early, no partial file remains and the old file is unchanged.
 """
 
 from __future__ import annotations

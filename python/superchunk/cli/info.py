@@ -1,4 +1,4 @@
-"""``superchunk info``: what a frame is, from its metadata alone.
+"""``superchunk info``: describe a frame from its metadata alone.
 
 Reads header, trailer and index, and with ``--chunks`` the header of each chunk; no chunk is
 decompressed.

@@ -1,15 +1,15 @@
-"""What the items of a frame are: dtype, shape and order, kept in vlmetalayers.
+"""The dtype, shape and order of a frame's items, recorded in vlmetalayers.
 
 ::
 
     vlmetalayer             content
-    superchunk.npy_header   bytes: the header of the .npy file, as it stood there
-    superchunk.dtype        str: what --dtype said about raw input, such as "<f8"
-    __pack_tensor__         ("numpy", shape, dtype): what blosc2.load_array looks for;
-                            only in C order, because it has no place for another
+    superchunk.npy_header   bytes: the header of the .npy file, unchanged
+    superchunk.dtype        str: the dtype of raw input given by --dtype, such as "<f8"
+    __pack_tensor__         ("numpy", shape, dtype): read by blosc2.load_array;
+                            only in C order, because it cannot express another
 
-Frames that blosc2.save_array wrote have the last one only, and n-dimensional arrays have
-the metalayer "b2nd", or "caterva"; all are understood here as far as naming dtype and shape goes.
+Frames of blosc2.save_array have only the last one. N-dimensional arrays have the metalayer
+"b2nd" or "caterva". This module reads dtype and shape from each of them.
 
 Source: docs/cli.md, section "What compress records".
 """

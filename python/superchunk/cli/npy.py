@@ -1,4 +1,4 @@
-"""The header of a ``.npy`` file, read from strangers.
+"""The header of a ``.npy`` file from an untrusted source.
 
 ::
 
@@ -8,8 +8,8 @@
     8       2 or 4  header_len  u16 (1.0) or u32, little endian
     10, 12  ...     header      the text of a dict: descr, fortran_order, shape
 
-Reads the header only, with NumPy's own parser where NumPy offers one; no pickle is ever
-loaded. The bytes of the header are kept, so that a file can be given back bit for bit.
+This module reads only the header, with NumPy's own parser where NumPy has one, and never
+loads a pickle. It keeps the bytes of the header, so that a file can be restored bit for bit.
 
 Source: the module `numpy.lib.format`, "Format Version 1.0" to "3.0".
 """

@@ -1,8 +1,8 @@
-"""Words of the command line, turned into checked values.
+"""Arguments of the command line, parsed into checked values.
 
-Each ``parse`` function reads one kind of word: a size (``4M``), a dtype (``f8``), a filter pipeline
-(``trunc_prec:16,shuffle``), a range of items (``1000:2000``). A word that makes no
-sense is a usage error: exit code 2, before any file is touched.
+Each ``parse`` function reads one kind of argument: a size (``4M``), a dtype (``f8``), a filter pipeline
+(``trunc_prec:16,shuffle``), a range of items (``1000:2000``). An invalid argument
+is a usage error: exit code 2, before any file is opened.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How commands show things: tables, numbers for people, progress, JSON.
+"""How commands print: tables, formatted numbers, progress, JSON.
 
-Colours, frames and progress bars are for terminals and vanish where the output is
-something else, so that ``superchunk info x | grep codec`` and logs get plain lines.
+Colours, rules and progress bars appear only on a terminal, so that
+``superchunk info x | grep codec`` and logs get plain lines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Opening a frame for a command, and reading its items piece by piece, in the order in which people count them.
+"""Opening a frame for a command, and reading its items piece by piece, in C order.
 
 Source: docs/cli.md, section "Frames with arrays in them".
 """

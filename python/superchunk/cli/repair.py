@@ -1,4 +1,4 @@
-"""``superchunk repair`` and ``superchunk compact``: a frame written anew.
+"""``superchunk repair`` and ``superchunk compact``: write a frame anew.
 
 Source: docs/cli.md, sections "repair" and "compact".
 """

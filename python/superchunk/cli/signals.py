@@ -1,7 +1,7 @@
-"""Signals that ask the command to end: when they take effect, and how.
+"""Signals that end the command: when and how they take effect.
 
-An interrupt (Ctrl-C) is Python's KeyboardInterrupt, and becomes exit code 130; the others end the process through all
-``finally`` clauses with 128 and their number, so that no half file stays.
+An interrupt (Ctrl-C) raises Python's KeyboardInterrupt and gives exit code 130. Other signals end the process through
+all ``finally`` clauses with 128 plus their number, so no partial file remains.
 
 Source: docs/cli.md, section "Exit codes".
 """

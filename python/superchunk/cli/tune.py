@@ -1,12 +1,12 @@
-"""``superchunk bench --tune``: which codec, level, filters, block and chunk size suit a file, and why.
+"""``superchunk bench --tune``: recommend codec, level, filters, block and chunk size for a file, with the reason.
 
-Two steps, on pieces from all over the file: first codecs, levels and filters, the likely ones first, as many as the
-time allows; then block and chunk sizes for the one that won. Everything is read back and compared, or there are
-no numbers. What wins is decided by one rule that a person can check:
+The search has two steps, on pieces from all over the file. First it tries codecs, levels and filters, the likely ones
+first, as many as the time allows. Then it tries block and chunk sizes for the best choice. All data is read back and
+compared. One rule decides:
 
-    a fifth smaller is worth as much as twice as fast
+    a fifth smaller counts as much as twice as fast
 
-where speed is that of writing once and reading `reads` times. Measuring is `measure`'s work, drawing `tune_picture`'s.
+Speed is that of writing once and reading `reads` times. `measure` measures, `tune_picture` draws.
 
 Source: docs/cli.md, section "bench".
 """

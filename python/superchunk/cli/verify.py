@@ -1,4 +1,4 @@
-"""``superchunk verify``: finding out whether frames are as they were written.
+"""``superchunk verify``: check whether frames are as they were written.
 
 Source: docs/cli.md, section "verify".
 """

@@ -1,11 +1,11 @@
-"""``superchunk view``: a picture of two dimensions of an array, or of one, and of how well its chunks are compressed.
+"""``superchunk view``: draw one or two dimensions of an array, and the compression ratio of its chunks.
 
 ::
 
     --slice "3,:,100:200"      a number fixes a dimension, start:stop[:step] shows it; one or two may be shown
-    without it                 the last two dimensions with more than one item, the middle of all others
+    without it                 the last two dimensions with more than one item, at the middle of all others
 
-Of a large array every nth item is read, so that memory and time stay small. Drawing is `view_picture`'s work.
+Of a large array every nth item is read, so memory and time stay bounded. `view_picture` draws.
 
 Source: docs/cli.md, section "view".
 """

@@ -27,15 +27,18 @@ from superchunk import _engine
 from superchunk.exceptions import FormatError, NewerFormatError, TruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from superchunk._engine import ChunkInfo, Source
 
 __all__ = [
+    "CHUNK_MIN",
     "ENTRY_LEN",
     "MAX_CHUNKS",
+    "SLAB",
     "Index",
     "JournalMark",
+    "check_entry",
     "count_special",
     "located",
     "special_entry",
@@ -44,6 +47,12 @@ __all__ = [
 
 ENTRY_LEN = 8
 """Bytes of an entry."""
+
+CHUNK_MIN: Final = 32
+"""Bytes of the smallest chunk, which is only a header."""
+
+SLAB: Final = 16384
+"""Entries that are read together: those of the largest blocks that writers take, 128 KiB."""
 
 MAX_CHUNKS = 268_435_451
 """Most entries that fit into one index chunk."""
@@ -96,6 +105,23 @@ def special_kind(entry: int, nchunk: int) -> int:
             found=f"0x{code:02X}",
         )
     return kind
+
+
+def check_entry(entry: int, nchunk: int, room: int) -> int:
+    """Return the bytes from `entry` to the end of a data section of `room` bytes.
+
+    Raises
+    ------
+    FormatError
+        A chunk does not fit into them.
+
+    """
+    left = room - entry
+    if left < CHUNK_MIN:
+        raise FormatError(
+            f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {room - CHUNK_MIN}", found=entry
+        )
+    return left
 
 
 def count_special(entries: array[int]) -> int:
@@ -226,6 +252,11 @@ class Index:
         if source is None or self._len <= _DECODE_WHOLE:
             return self._near(start)[1][start:stop]
         return self._decode(source, start, stop)
+
+    def slabs(self, length: int = SLAB) -> Iterator[tuple[int, array[int]]]:
+        """Yield all entries, `length` at a time, each time with the number of the first one."""
+        for start in range(0, self._len, length):
+            yield start, self.slice(start, min(start + length, self._len))
 
     def copy(self) -> Index:
         """Return an index of its own with the same entries, as lazy as this one."""

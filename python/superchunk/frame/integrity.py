@@ -78,7 +78,7 @@ class CommitRecord(NamedTuple):
 
     header: bytes
     """The whole header that it wrote."""
-    settled: int
+    last_synced: int
     """Bytes of a contiguous frame that were on the disk before the header named them;
     1 or 0 in a sparse one."""
     sealed_from: int = 0
@@ -108,14 +108,14 @@ class CommitRecord(NamedTuple):
         """Return the record that `raw` begins with; None if there is none, or no sound one."""
         if len(raw) < _HEAD.size:
             return None
-        magic, settled, sealed_from, header_len, flags = _HEAD.unpack_from(raw)
+        magic, last_synced, sealed_from, header_len, flags = _HEAD.unpack_from(raw)
         length = record_len(header_len)
         if magic != RECORD_MAGIC or len(raw) < length:
             return None
         body = raw[: length - _HASH.size]
         if _HASH.unpack_from(raw, len(body))[0] != _engine.hash64([body]):
             return None
-        return cls(body[_HEAD.size :], settled, sealed_from, bool(flags & _PENDING))
+        return cls(body[_HEAD.size :], last_synced, sealed_from, bool(flags & _PENDING))
 
 
 def masked_header(header: bytes, layers: Mapping[str, tuple[int, int]]) -> bytes:

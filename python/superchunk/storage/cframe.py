@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from superchunk import _engine
 from superchunk.exceptions import FormatError, MetalayerValueError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
-from superchunk.frame.index import Index, special_entry, special_kind
+from superchunk.frame.index import CHUNK_MIN, Index, check_entry, special_entry, special_kind
 from superchunk.frame.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk.frame.trailer import Trailer
-from superchunk.storage.base import Snapshot
 from superchunk.storage.changes import NAN_ITEMS, repeated_chunk
 from superchunk.storage.loading import check_fingerprint, parse_frame, settings_of
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.protocol import Snapshot
 from superchunk.storage.proven import read_chunks
 from superchunk.storage.seals import ENTRIES_END
 
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Source
-    from superchunk.storage.base import ChunkStore
     from superchunk.storage.loading import Loaded
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["read_cframe", "write_cframe"]
 
-_CHUNK_MIN = 32
-_SLAB = 8192
 _VALUE = 3
 _NAN = 2
 
@@ -67,18 +65,12 @@ def read_cframe(buffer: Buffer) -> MemoryStore:
     base, room = header.header_len, header.cbytes if header.nbytes else 0
 
     def place(entry: int, nchunk: int) -> Source:
-        if room - entry < _CHUNK_MIN:
-            raise FormatError(
-                f"index entry {nchunk}",
-                at=8 * nchunk,
-                expected=f"at most {room - _CHUNK_MIN}",
-                found=entry,
-            )
+        check_entry(entry, nchunk, room)
         return view[base + entry : base + room]
 
     raw = loaded.raw_header
     return MemoryStore.of_snapshot(
-        Snapshot(loaded.index, place, header.chunksize, _seals_of(loaded), room // _CHUNK_MIN),
+        Snapshot(loaded.index, place, header.chunksize, _seals_of(loaded), room // CHUNK_MIN),
         settings_of(header),
         nbytes=header.nbytes,
         vlblocks=None if header.nbytes else header.vlblocks,
@@ -149,8 +141,7 @@ def _gather(store: ChunkStore, snapshot: Snapshot, chunks: list[bytes]) -> Index
     settings = store.settings
     entries: list[int] = []
     at = 0
-    for start in range(0, len(old), _SLAB):
-        held = old.slice(start, min(start + _SLAB, len(old)))
+    for start, held in old.slabs():
         stored = [(n, entry) for n, entry in enumerate(held, start) if entry >= 0]
         sources = [snapshot.place(entry, n) for n, entry in stored]
         sizes = [cbytes for _, cbytes in _engine.sizes(sources)]
@@ -160,7 +151,7 @@ def _gather(store: ChunkStore, snapshot: Snapshot, chunks: list[bytes]) -> Index
             kind = 0
             if entry < 0:
                 kind = special_kind(entry, nchunk)
-            elif len(chunk) == _CHUNK_MIN:
+            elif len(chunk) == CHUNK_MIN:
                 info = _engine.describe(chunk)
                 kind = 0 if info.special == _VALUE else info.special
                 if kind == _NAN and info.typesize != settings.typesize:

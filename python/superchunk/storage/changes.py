@@ -33,7 +33,7 @@ from superchunk.exceptions import (
     StorageError,
     SuperchunkError,
 )
-from superchunk.frame.index import MAX_CHUNKS, special_entry, special_kind
+from superchunk.frame.index import MAX_CHUNKS, SLAB, special_entry, special_kind
 from superchunk.frame.metalayers import check_name
 from superchunk.storage.table import ChunkTable
 
@@ -42,12 +42,11 @@ if TYPE_CHECKING:
 
     from superchunk._engine import ChunkInfo, Source
     from superchunk.frame.index import Index, JournalMark
-    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.protocol import FrameSettings
 
 __all__ = ["NAN_ITEMS", "Change", "Mark", "MutableChunkTable", "PastTable", "check_same_length", "repeated_chunk"]
 
 _ZERO, _NAN, _VALUE = 1, 2, 3
-_SLAB = 8192
 _MAX_STORED_TYPESIZE = 255
 NAN_ITEMS: Final = {4: b"\0\0\xc0\x7f", 8: b"\0\0\0\0\0\0\xf8\x7f"}
 """Bytes of an item -> a NaN of so many."""
@@ -109,7 +108,7 @@ class PastTable(ChunkTable):
         """The entries whose chunks have seals; None: no seal proves anything."""
         self.place = mark.place  # type: ignore[method-assign]
 
-    def shaken(self, version: int) -> bool:
+    def changed_since(self, version: int) -> bool:
         """Return False: nothing changes it."""
         del version
         return False
@@ -616,8 +615,8 @@ class MutableChunkTable(ChunkTable, ABC):
         final = _engine.special_chunk(_VALUE, last, typesize, value, min(blocksize, last))
         self._live = (0, 0)
         total = 0
-        for start in range(0, nchunks - 1, _SLAB):
-            count = min(start + _SLAB, nchunks - 1) - start
+        for start in range(0, nchunks - 1, SLAB):
+            count = min(start + SLAB, nchunks - 1) - start
             self.index.insert(start, self.put_repeated(full, count))
             total += len(full) * count
         self.index.insert(nchunks - 1, self.put([final]))
@@ -634,8 +633,8 @@ class MutableChunkTable(ChunkTable, ABC):
         typesize = self.settings.typesize
         entries = self.index.slice(0, nchunks)
         special = [nchunk for nchunk, entry in enumerate(entries) if entry < 0]
-        for start in range(0, len(special), _SLAB):
-            slab = special[start : start + _SLAB]
+        for start in range(0, len(special), SLAB):
+            slab = special[start : start + SLAB]
             chunks = [repeated_chunk(special_kind(entries[nchunk], nchunk), sizes[nchunk], typesize) for nchunk in slab]
             stored += sum(map(len, chunks))
             specials -= len(chunks)

@@ -1,8 +1,8 @@
-"""The chunk files of a sparse frame: written, taken up, dropped, and removed when nobody goes by them.
+"""The chunk files of a sparse frame: written, taken up, dropped, and removed when nothing references them.
 
 A file is written once and never changed. It is pending until a commit names it, and garbage once
-the index that names it is replaced, unless an index that is kept names it too: the settled
-one, or one that a snapshot goes by. What cannot be removed waits for the next commit.
+the index that names it is replaced, unless an index that is retained names it too: the last synced
+one, or one that a snapshot references. What cannot be removed waits for the next commit.
 
 Source: docs/format/sparse.md, "Chunk files", "Settled index" and "Snapshots".
 """
@@ -21,12 +21,12 @@ from superchunk.storage.changes import PastTable
 from superchunk.storage.chunk_ids import ChunkIds
 from superchunk.storage.committed import FrameMark
 from superchunk.storage.file import FileBytes, link_file, remove_file, sync_files, sync_folder
-from superchunk.storage.folder import INDEX_NAME, SETTLED_NAME, chunk_name, joined, list_folder, pin_name
+from superchunk.storage.folder import INDEX_NAME, LAST_SYNCED_NAME, chunk_name, joined, list_folder, pin_name
 from superchunk.storage.followed_folder import FollowedFolder, place_in
-from superchunk.storage.kept import KeptIndex
 from superchunk.storage.locks import leads_to
-from superchunk.storage.pins import is_pinned
+from superchunk.storage.retained import RetainedIndex
 from superchunk.storage.seals import ENTRIES_END
+from superchunk.storage.shared_locks import is_share_locked
 from superchunk.storage.staging import PlacedChunk, read_staged
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class ChunkFiles(FollowedFolder):
         self._garbage: set[int] = set()
         """Ids that no commit names, whose files are to be removed."""
         self._held: set[int] = set()
-        """Ids that only an index that is kept may name."""
-        self._settled: KeptIndex | None = None
-        self._pins: list[KeptIndex] = []
+        """Ids that only an index that is retained may name."""
+        self._last_synced: RetainedIndex | None = None
+        self._pins: list[RetainedIndex] = []
         self._unsynced: list[int] | None = None
         """Ids of committed files that may not be on the disk; None: all of them."""
         self._synced = False
@@ -90,21 +90,21 @@ class ChunkFiles(FollowedFolder):
         """Whether two entries name one file, as a damaged or hostile index may."""
 
     def _learn_files(self, *, tidy: bool = False) -> None:
-        """Find out which files there are, and who goes by them."""
+        """Find out which files there are, and who references them."""
         reserved = self._ids.reserved
-        self._close_kept()
+        self._close_retained()
         self._forget_files()
         if self.index.repeated_entry is None:  # an index that is read from its file would lose that
             self.index = Index(self.index.slice(0, len(self.index)))
         named = self._named()
         self._shared = len(named) + self.live[1] != len(self.index)
-        listing = list_folder(self.folder.path, told_as=self.path)
+        listing = list_folder(self.folder.path, display_path=self.path)
         self._ids = ChunkIds(max((*named, *listing.chunks, *reserved), default=-1) + 1)
         self._ids.reserved = reserved
-        if listing.settled:
-            self._settled = KeptIndex(joined(self.folder.path, SETTLED_NAME))
-        self._pins = [KeptIndex(joined(self.folder.path, name)) for name in listing.pinned]
-        self._synced = self._was_settled
+        if listing.last_synced:
+            self._last_synced = RetainedIndex(joined(self.folder.path, LAST_SYNCED_NAME))
+        self._pins = [RetainedIndex(joined(self.folder.path, name)) for name in listing.pinned]
+        self._synced = self._was_synced
         self._unsynced = [] if self._synced else None
         if tidy:
             self._garbage = listing.chunks.keys() - named - reserved
@@ -114,7 +114,7 @@ class ChunkFiles(FollowedFolder):
 
     def _adopt(self, loaded: Loaded) -> None:
         record = loaded.record
-        self._was_settled = bool(record is not None and record.settled and loaded.sealed is not False)
+        self._was_synced = bool(record is not None and record.last_synced and loaded.sealed is not False)
         # C-Blosc2 writes no seals, and takes away those of chunks that it changes.
         self._all_sealed = not len(loaded.index) or bool(
             record is not None and loaded.sealed is not False and not record.sealed_from
@@ -171,7 +171,7 @@ class ChunkFiles(FollowedFolder):
             ident = self._ids.take(most, self._taken)
             try:
                 file = FileBytes.create(
-                    self._path_of(ident), like=self.file, told_as=joined(self.path, chunk_name(ident))
+                    self._path_of(ident), like=self.file, display_path=joined(self.path, chunk_name(ident))
                 )
             except StorageError as error:
                 if error.errno == errno.EEXIST:
@@ -214,7 +214,7 @@ class ChunkFiles(FollowedFolder):
 
     def _taken(self) -> set[int]:
         """Return the ids that a new file cannot have."""
-        return self._named() | list_folder(self.folder.path, told_as=self.path).chunks.keys() | self._ids.reserved
+        return self._named() | list_folder(self.folder.path, display_path=self.path).chunks.keys() | self._ids.reserved
 
     def _count_out(self, nchunk: int) -> None:
         entry = self.index[nchunk]
@@ -231,47 +231,47 @@ class ChunkFiles(FollowedFolder):
 
     # Files that are needed no more.
 
-    def _keep_settled(self) -> None:
-        """Before a commit that may get lost: keep the present index file, if none is kept."""
-        if self._settled is not None and self._settled.exists():
+    def _retain_last_synced(self) -> None:
+        """Before a commit that may get lost: keep the present index file, if none is retained."""
+        if self._last_synced is not None and self._last_synced.exists():
             return
         folder = self.folder.path
-        path = joined(folder, SETTLED_NAME)
+        path = joined(folder, LAST_SYNCED_NAME)
         try:
-            link_file(joined(folder, INDEX_NAME), path, told_as=self.path)
+            link_file(joined(folder, INDEX_NAME), path, display_path=self.path)
         except StorageError as error:
             if error.errno != errno.EEXIST:
                 raise
-        sync_folder(folder, told_as=self.path)
-        self._settled = KeptIndex(path)
+        sync_folder(folder, display_path=self.path)
+        self._last_synced = RetainedIndex(path)
 
     def _keep_pinned(self) -> None:
-        """Before the present index file is replaced: give it another name if a snapshot goes by it."""
-        if is_pinned(self.file):
+        """Before the present index file is replaced: give it another name if a snapshot references it."""
+        if is_share_locked(self.file):
             folder = self.folder.path
             path = joined(folder, pin_name())
-            link_file(joined(folder, INDEX_NAME), path, told_as=self.path)
-            self._pins.append(KeptIndex(path))
+            link_file(joined(folder, INDEX_NAME), path, display_path=self.path)
+            self._pins.append(RetainedIndex(path))
 
     def _committed(self) -> None:
-        """Remove the files that nobody goes by any more; what cannot be removed waits."""
+        """Remove the files that nothing references any more; what cannot be removed waits."""
         try:
-            self._let_go_of_kept()
+            self._drop_unreferenced()
             self._remove_garbage()
         except SuperchunkError:
             return
 
-    def _let_go_of_kept(self) -> None:
-        gone: list[KeptIndex] = []
-        if self._settled is not None and self._synced:
-            gone.append(self._settled)
-        gone += [kept for kept in self._pins if not kept.in_use()]
-        for kept in gone:
-            kept.remove()
-            if kept is self._settled:
-                self._settled = None
+    def _drop_unreferenced(self) -> None:
+        gone: list[RetainedIndex] = []
+        if self._last_synced is not None and self._synced:
+            gone.append(self._last_synced)
+        gone += [retained for retained in self._pins if not retained.in_use()]
+        for retained in gone:
+            retained.remove()
+            if retained is self._last_synced:
+                self._last_synced = None
             else:
-                self._pins.remove(kept)
+                self._pins.remove(retained)
         if gone:
             self._garbage |= self._held
             self._held = set()
@@ -280,10 +280,10 @@ class ChunkFiles(FollowedFolder):
     def _remove_garbage(self) -> None:
         if not self._garbage:
             return
-        kept = [*self._pins] if self._settled is None else [self._settled, *self._pins]
+        retained = [*self._pins] if self._last_synced is None else [self._last_synced, *self._pins]
         named = self._named() if self._shared else set()
         for ident in list(self._garbage):
-            if any(ident in index.ids for index in kept):
+            if any(ident in index.ids for index in retained):
                 self._held.add(ident)
             elif ident not in named and not try_to_remove(self._path_of(ident)):
                 continue
@@ -292,13 +292,13 @@ class ChunkFiles(FollowedFolder):
     def _sync_chunks(self) -> None:
         """Wait until the chunk files of the present state are on the disk."""
         idents = self._named() if self._unsynced is None else {*self._unsynced, *self._pending, *self._placed}
-        sync_files(self.folder.path, [chunk_name(ident) for ident in sorted(idents)], told_as=self.path)
+        sync_files(self.folder.path, [chunk_name(ident) for ident in sorted(idents)], display_path=self.path)
 
-    def _close_kept(self) -> None:
-        for kept in self._pins:
-            kept.close()
-        if self._settled is not None:
-            self._settled.close()
+    def _close_retained(self) -> None:
+        for retained in self._pins:
+            retained.close()
+        if self._last_synced is not None:
+            self._last_synced.close()
 
 
 def try_to_remove(path: str) -> bool:

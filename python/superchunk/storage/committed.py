@@ -26,7 +26,7 @@ from weakref import ref
 from superchunk import _engine
 from superchunk.exceptions import SuperchunkError
 from superchunk.frame.header import FIXED_LEN, FrameHeader
-from superchunk.frame.index import ENTRY_LEN
+from superchunk.frame.index import CHUNK_MIN, ENTRY_LEN
 from superchunk.frame.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk.frame.metalayers import read_metalayers, write_metalayers
 from superchunk.frame.trailer import Trailer
@@ -44,17 +44,16 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Box, Source
     from superchunk.params import SyncLevel
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.changes import Change
     from superchunk.storage.file import FileBytes, RetiredFiles
     from superchunk.storage.loading import Loaded, Proof
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Key, Use
     from superchunk.storage.target import ReplaceRule
 
 __all__ = ["CommittedFrame", "empty_frame"]
 
 _COMMIT_SHARE = 12
-_CHUNK_HEADER_LEN = 32
 
 
 def empty_frame(
@@ -154,7 +153,7 @@ class CommittedFrame(MutableChunkTable):
         """Those who use it."""
         self.authors: frozenset[object] = frozenset()
         """Who has made the changes that wait for their commit."""
-        self.moving = False
+        self.replacing = False
         """Whether another file is taking the present one's place."""
         self._read_by: ref[_Held] | None = None
         self._committed_mark: Mark | None = None
@@ -176,7 +175,7 @@ class CommittedFrame(MutableChunkTable):
             vlmeta=loaded.trailer.vlmeta,
         )
         self._adopt(loaded)
-        registry.known_at_forks(self)
+        registry.forked.add(self)
 
     @property
     def users(self) -> int:
@@ -270,10 +269,10 @@ class CommittedFrame(MutableChunkTable):
         return self._watch.read(request, itemsize, out, box)
 
     @abstractmethod
-    def enable_writing(self, *, taking_turns: bool = False) -> None:
+    def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
 
-        Those that are `taking_turns` let each other in, but nobody else.
+        Those that are `takes_lock_turns` let each other in, but nobody else.
         """
 
     @abstractmethod
@@ -314,10 +313,10 @@ class CommittedFrame(MutableChunkTable):
     def dead_bytes(self) -> int:
         """Bytes of the committed frame and of what waits that nothing refers to."""
 
-    def shaken(self, version: int) -> bool:
+    def changed_since(self, version: int) -> bool:
         """Return whether chunks read since `version` may be of more than one state."""
         # In this order: what began in the middle of a move ends in it, or with another version.
-        return self.moving or self.version != version
+        return self.replacing or self.version != version
 
     @property
     def _still(self) -> bool:
@@ -331,7 +330,7 @@ class CommittedFrame(MutableChunkTable):
         with self.lock:
             held = _Held()
             if not self._still:
-                self.moving = False  # an interrupt may have left it
+                self.replacing = False  # an interrupt may have left it
                 self._read_by = ref(held)
             yield
             del held
@@ -339,13 +338,13 @@ class CommittedFrame(MutableChunkTable):
     @contextmanager
     def _moved(self) -> Iterator[None]:
         """Let threads that read without the lock know that file and index do not go together in the block."""
-        self.moving = True
+        self.replacing = True
         self.version += 1
         try:
             yield
         finally:
             self.version += 1
-            self.moving = False
+            self.replacing = False
 
     # The committed state.
 
@@ -366,26 +365,25 @@ class CommittedFrame(MutableChunkTable):
         self._meta: dict[str, bytes] | None = None
         self._index_len, self._index_of = loaded.index_len, len(loaded.index)
         self._trailer_len = loaded.trailer_len
-        self._live = None if len(loaded.index) else (0, 0)
+        self._live = None if header.nbytes else (0, 0)
         self._sizes = self._starts = None
         self._unproven = loaded if loaded.sealed is None else None
         # Seals may be stale if somebody else has changed the frame since they were made.
-        self._stale_seals = loaded.sealed is False and len(loaded.index) > 0
+        self._stale_seals = loaded.sealed is False and header.nbytes > 0
         self._specials.clear()
         self.version += 1
-        self._remember()
+        self._remember(self._index_of)
         self._watch_anew(loaded.probe, loaded.proof)  # last: until then, whoever looks loads it again
 
-    def _remember(self) -> None:
-        """Take the present state for the committed one; nothing before it can come back."""
+    def _remember(self, nchunks: int) -> None:
+        """Take the present state, with an index without a journal, for the committed one."""
         self._committed_mark = None
         self.epoch += 1
         self._committed_header = self._raw_header
-        self._committed_nchunks = len(self.index)
+        self._committed_nchunks = nchunks
         self._index_changed = self._dirty = False
         self._written = 0
         self._meta = None
-        self.index.forget()
         self.authors = frozenset()
 
     @property
@@ -393,9 +391,8 @@ class CommittedFrame(MutableChunkTable):
         """The fixed metalayers, raw."""
         meta = self._meta
         if meta is None:
-            raw = self._raw_header
-            meta = {name: raw[at : at + n] for name, (at, n) in self._layers.items()}
-            self._meta = meta
+            raw, layers = self._raw_header, self._layers
+            meta = self._meta = {name: raw[at : at + n] for name, (at, n) in layers.items()} if layers else {}
         return meta
 
     @property
@@ -629,7 +626,7 @@ class CommittedFrame(MutableChunkTable):
         nchunks = len(self.index)
         if self._index_of:
             return self._index_len * nchunks // self._index_of
-        return _CHUNK_HEADER_LEN + ENTRY_LEN * nchunks
+        return CHUNK_MIN + ENTRY_LEN * nchunks
 
     def _index_chunk(self, known: bytes | None) -> bytes:
         """Return the index chunk, and remember how long it is."""
@@ -652,14 +649,14 @@ class CommittedFrame(MutableChunkTable):
         return len(self._plain_trailer()) + self._record_len()
 
     def _next_trailer(
-        self, header: bytes, index_chunk: Source | None, *, settled: int, sealed_from: int, pending: bool = False
+        self, header: bytes, index_chunk: Source | None, *, last_synced: int, sealed_from: int, pending: bool = False
     ) -> bytes:
         """Return the trailer of a frame with such a header and index chunk."""
         plain = self._plain_trailer()
         if not self.sealing:
             return plain
         mask = header_mask(len(self._raw_header), self._layers)
-        return _engine.proven_trailer(plain, (header, settled, sealed_from, pending), mask, index_chunk)
+        return _engine.proven_trailer(plain, (header, last_synced, sealed_from, pending), mask, index_chunk)
 
     def _record_len(self) -> int:
         return record_len(len(self._raw_header)) if self.sealing else 0
@@ -691,4 +688,4 @@ class CommittedFrame(MutableChunkTable):
         self.changes.clear()
         self.authors = frozenset()
         self._read_by = self._switch = None
-        self.moving = False
+        self.replacing = False

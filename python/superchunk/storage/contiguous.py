@@ -37,16 +37,15 @@ from superchunk.frame.index import Index
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import FrameMark, empty_frame
-from superchunk.storage.copying import copy_chunks
+from superchunk.storage.copying import copy_chunks, renew_seals
 from superchunk.storage.file import FileBytes, sync_folder
 from superchunk.storage.folder import is_folder, open_folder
 from superchunk.storage.followed import FollowedFile, range_in
 from superchunk.storage.loading import PROBE_LEN, about, parse_bytes, proof_of
 from superchunk.storage.locks import WriterLock, leads_to
 from superchunk.storage.names import aside_of, take_name
+from superchunk.storage.orphans import remove_orphans
 from superchunk.storage.recovery import newest_intact
-from superchunk.storage.seals import renew_seals
-from superchunk.storage.strays import remove_strays
 from superchunk.storage.target import ReplaceRule
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
     from superchunk.params import SyncLevel
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.loading import Proof
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Use
 
 __all__ = ["ContiguousState", "about", "refuse_if_written"]
@@ -116,7 +115,7 @@ class Switch:
     index_len: int
     nindexed: int
     room: int
-    settled: int
+    last_synced: int
     sealed_from: int
     pending: bool = False
     """Whether the header is only there in part, and its copy in the record counts."""
@@ -159,7 +158,7 @@ class ContiguousState(FollowedFile):
         there = os.path.lexists(final)
         if there:
             refuse_if_written(final, path)
-        file = FileBytes.create(aside_of(final), told_as=path)
+        file = FileBytes.create(aside_of(final), display_path=path)
         try:
             file.pwrite(raw, 0)
             state = cls(file, 0, parse_bytes(raw), len(raw))
@@ -203,7 +202,11 @@ class ContiguousState(FollowedFile):
             key = (*file.identity(), start)
             use = None if private else registry.find(key)
             if use is None:
-                state = cls._loaded(file, start, path, recover=recover)
+                try:
+                    state = cls.load(file, start)
+                except FormatError as error:
+                    state = cls._recovered(file, start, error, recover=recover)
+                state.path = path
                 use = registry.join(state) if private else registry.enter(key, state)
         except SuperchunkError as error:
             file.close()
@@ -216,20 +219,16 @@ class ContiguousState(FollowedFile):
         return use
 
     @classmethod
-    def _loaded(cls, file: FileBytes, start: int, path: str, *, recover: bool) -> Self:
-        try:
-            state = cls.load(file, start)
-        except NewerFormatError:
-            raise
-        except FormatError as error:
-            loaded = newest_intact(file, start, glance=not recover)
-            if loaded is None:
-                raise
-            if not recover:
-                raise DamagedFrameError(error, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
-            state = cls(file, start, loaded, file.size() - start)
-        state.path = path
-        return state
+    def _recovered(cls, file: FileBytes, start: int, error: FormatError, *, recover: bool) -> Self:
+        """Return the newest intact commit of a frame that is damaged, as `error` says; raise if there is none."""
+        if isinstance(error, NewerFormatError):
+            raise error
+        loaded = newest_intact(file, start, glance=not recover)
+        if loaded is None:
+            raise error
+        if not recover:
+            raise DamagedFrameError(error, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
+        return cls(file, start, loaded, file.size() - start)
 
     # Changing.
 
@@ -241,8 +240,8 @@ class ContiguousState(FollowedFile):
         return FileMark(noted)
 
     def _undo(self, mark: Any) -> None:  # noqa: ANN401 - a FileMark
-        """Come back to the chunks of `mark`; what was written behind them is stray."""
-        self._stray = True
+        """Come back to the chunks of `mark`; what was written behind them is an orphaned tail."""
+        self._orphaned_tail = True
         self._room, self._end = mark.room, mark.end
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
@@ -270,11 +269,11 @@ class ContiguousState(FollowedFile):
 
     def _write_behind(self, parts: Sequence[bytes], end: int) -> None:
         """Write chunks and seals behind the frame's end, which is at byte `end` then."""
-        if self._stray:
+        if self._orphaned_tail:
             self._trim(self._end)
-        self._stray = True  # until it is known that all was written
+        self._orphaned_tail = True  # until it is known that all was written
         self.file.pwrite(parts, self.start + self._end)
-        self._stray = False
+        self._orphaned_tail = False
         self._written += end - self._end
         if not self.sealing:
             self._sealed_from = end
@@ -332,11 +331,13 @@ class ContiguousState(FollowedFile):
             source = (self.file.read_fd, self._base + room, self._index_len)
         frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=room)
-        settled = frame_len if sync else self._settled
-        trailer = self._next_trailer(header, source, settled=settled, sealed_from=self._sealed_from, pending=pending)
-        if self._stray:
+        last_synced = frame_len if sync else self._last_synced
+        trailer = self._next_trailer(
+            header, source, last_synced=last_synced, sealed_from=self._sealed_from, pending=pending
+        )
+        if self._orphaned_tail:
             self._trim(end)
-        self._stray = True
+        self._orphaned_tail = True
         self.file.pwrite([chunk, trailer], self.start + end)
         if sync:
             self.file.sync()
@@ -360,12 +361,12 @@ class ContiguousState(FollowedFile):
                 index_len=self._index_len,
                 nindexed=self._index_of,
                 room=room,
-                settled=settled,
+                last_synced=last_synced,
                 sealed_from=self._sealed_from,
                 pending=pending,
             )
         )
-        self._stray = False
+        self._orphaned_tail = False
         if sync and not pending:
             self._sync()
 
@@ -401,7 +402,7 @@ class ContiguousState(FollowedFile):
     def _land(self, switch: Switch) -> None:
         """Take what a switch has led to for the committed state; doing it twice does no harm."""
         if switch.lock is not None:
-            self.moving = True
+            self.replacing = True
             self.version += 1
             switch.file.path = os.path.realpath(self.path)
             if self._writer is not switch.lock:
@@ -417,16 +418,17 @@ class ContiguousState(FollowedFile):
             self._behind, self._new_name = 0, True
             self._stale_seals = self._stale_seals and switch.entries is not None and not self.sealing
             self.version += 1
-            self.moving = False
+            self.replacing = False
         self._raw_header = switch.header
         self._end = self.frame_len = switch.frame_len
         self._trailer_len, self._room = switch.trailer_len, switch.room
         self._index_len, self._index_of = switch.index_len, switch.nindexed
-        self._settled, self._sealed_from = switch.settled, switch.sealed_from
+        self._last_synced, self._sealed_from = switch.last_synced, switch.sealed_from
         self._pending = switch.pending or (self._pending and not self.sealing)
-        self._stray = True  # for all that is known
+        self._orphaned_tail = True  # for all that is known
         self._watch_anew(switch.probe, switch.proof)
-        self._remember()
+        self._remember(len(self.index))
+        self.index.forget()
         self._switch = None
 
     def _call_off(self, switch: Switch) -> None:
@@ -467,15 +469,15 @@ class ContiguousState(FollowedFile):
             index_len=0,
             nindexed=0,
             room=0,
-            settled=len(raw) + len(trailer),
+            last_synced=len(raw) + len(trailer),
             sealed_from=0,
         )
 
     def _empty_parts(self) -> tuple[bytes, bytes]:
         frame_len = len(self._raw_header) + self._next_trailer_len()
         raw = self._header(frame_len=frame_len, cbytes=0)
-        settled = frame_len if self._durable and not self.start else 0
-        return raw, self._next_trailer(raw, None, settled=settled, sealed_from=0)
+        last_synced = frame_len if self._durable and not self.start else 0
+        return raw, self._next_trailer(raw, None, last_synced=last_synced, sealed_from=0)
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Write the frame anew without its dead bytes, in place of the old file.
@@ -497,7 +499,7 @@ class ContiguousState(FollowedFile):
         if self.start:
             raise StorageError(f"{self.path}: cannot compact a frame inside a larger file, at byte {self.start}")
         self.commit()
-        remove_strays(os.path.realpath(self.path))
+        remove_orphans(os.path.realpath(self.path))
         self._rewrite(lambda file, end: copy_chunks(self, file, end, progress), sync=False)
         if self.sync_level != "never":
             with suppress(StorageError):  # the next flush tries again; old file and new one say the same
@@ -508,9 +510,9 @@ class ContiguousState(FollowedFile):
         final = os.path.realpath(self.path)
         rule = ReplaceRule(path=self.path, identity=self.file.identity())
         rule.check(final)
-        file, lock = FileBytes.create(aside_of(final), like=self.file, told_as=self.path), WriterLock()
+        file, lock = FileBytes.create(aside_of(final), like=self.file, display_path=self.path), WriterLock()
         try:
-            lock.acquire(file.write_fd, self.path, shared=self._taking_turns)
+            lock.acquire(file.write_fd, self.path, shared=self._takes_lock_turns)
             end, entries = fill(file, len(self._raw_header))
             switch = self._write_whole(file, lock, end, entries)
             if self._durable:
@@ -522,7 +524,7 @@ class ContiguousState(FollowedFile):
             file.close()
             raise
         self._make(switch, rule)
-        self._stray = False
+        self._orphaned_tail = False
         if sync and self.sync_level != "never":
             self._sync()
 
@@ -540,9 +542,9 @@ class ContiguousState(FollowedFile):
         chunk = Index(entries).to_chunk()
         frame_len = end + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=end - len(self._raw_header))
-        settled = frame_len if self._durable else 0
+        last_synced = frame_len if self._durable else 0
         sealed_from = 0 if self.sealing else frame_len
-        trailer = self._next_trailer(header, chunk, settled=settled, sealed_from=sealed_from)
+        trailer = self._next_trailer(header, chunk, last_synced=last_synced, sealed_from=sealed_from)
         file.pwrite([chunk, trailer], end)
         file.pwrite(header, 0)
         return Switch(
@@ -558,7 +560,7 @@ class ContiguousState(FollowedFile):
             index_len=len(chunk),
             nindexed=len(entries),
             room=end - len(header),
-            settled=settled,
+            last_synced=last_synced,
             sealed_from=sealed_from,
             entries=entries,
         )
@@ -571,7 +573,7 @@ class ContiguousState(FollowedFile):
                 self.file.sync()
                 self.fresh = False
         if not self.file.has_name(name) and take_name(self.file.path, name, self.rule):
-            remove_strays(name)
+            remove_orphans(name)
         self.file.path = name
         self.unpublished = None
         self._new_name = True
@@ -580,7 +582,7 @@ class ContiguousState(FollowedFile):
         self.file.sync()
         if self._new_name and self.unpublished is None:
             folder = os.path.dirname(os.path.realpath(self.path))  # noqa: PTH120 - a str all the way
-            sync_folder(folder, told_as=self.path)
+            sync_folder(folder, display_path=self.path)
             self._new_name = False
         self.fresh = False
 
@@ -595,7 +597,7 @@ class ContiguousState(FollowedFile):
         """Cut off what a writer left behind byte `end` of the frame."""
         if self.file.size() > self.start + end:
             self.file.truncate(self.start + end)
-        self._stray = False
+        self._orphaned_tail = False
 
     def discard(self) -> None:
         """Remove a file that has not got its name yet."""

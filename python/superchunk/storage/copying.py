@@ -1,4 +1,4 @@
-"""Copying the chunks of a contiguous frame into another file, as they are, with their seals.
+"""Copying the chunks of a contiguous frame into another file, as they are, with their seals; renewing seals.
 
 A seal that does not fit its chunk is copied too: it is the evidence of damage. Unless somebody
 else has changed the frame, and may have left it there: then seals are made anew.
@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import TruncatedError
+from superchunk.frame.index import SLAB
 from superchunk.frame.integrity import SEAL_LEN, SEAL_MAGIC
+from superchunk.storage.seals import STALE, stored_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from superchunk.storage.contiguous import ContiguousState
     from superchunk.storage.file import FileBytes
+    from superchunk.storage.followed import FollowedFile
 
-__all__ = ["copy_chunks"]
+__all__ = ["copy_chunks", "renew_seals"]
 
 _PIECE = 4 * 2**20
-_SLAB = 1024
+_GROUP = 1024
+"""Chunks whose sizes are asked together."""
 
 
 def copy_chunks(
-    state: ContiguousState, file: FileBytes, end: int, progress: Callable[[int, int], object] | None = None
+    state: FollowedFile, file: FileBytes, end: int, progress: Callable[[int, int], object] | None = None
 ) -> tuple[int, Sequence[int]]:
     """Write the chunks of `state`, in index order, from byte `end` of `file` on.
 
@@ -63,8 +66,7 @@ def copy_chunks(
     header_len, done = end, 0
     base = state.start + len(state.header_bytes)
     total = state.live[0]
-    for start in range(0, len(state.index), _SLAB):
-        held = state.index.slice(start, min(start + _SLAB, len(state.index)))
+    for start, held in state.index.slabs(_GROUP):
         stored = [(n, entry) for n, entry in enumerate(held, start) if entry >= 0]
         sizes = iter(_engine.sizes([state.place(entry, n) for n, entry in stored]))
         for entry in held:
@@ -120,3 +122,27 @@ class _Output:
         if self._parts:
             self.file.pwrite(self._parts, self.end - self._held)
             self._parts, self._held = [], 0
+
+
+def renew_seals(state: FollowedFile) -> None:
+    """Bring seals up to date that another writer left behind a chunk that it changed.
+
+    Raises
+    ------
+    StorageError
+        The file cannot be read or written.
+
+    """
+    base = state.start + len(state.header_bytes)
+    places = sorted(entry for slab in stored_entries(state.index) for _, entry in slab)
+    for first in range(0, len(places), SLAB):
+        slab_places = places[first : first + SLAB]
+        sources = [state.place(entry, 0) for entry in slab_places]
+        found = _engine.check_seals(sources)
+        for n, (status, cbytes) in enumerate(found):
+            entry = slab_places[n]
+            end = entry + cbytes
+            following = places[first + n + 1] if first + n + 1 < len(places) else end + SEAL_LEN
+            if status == STALE and following >= end + SEAL_LEN:
+                seal = _engine.seal(state.file.pread(cbytes, base + entry))
+                state.file.pwrite(seal, base + end)

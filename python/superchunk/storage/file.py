@@ -181,43 +181,43 @@ def storage_error(error: OSError, path: str) -> StorageError:
     return StorageError(error.errno or 0, error.strerror or str(error), path)
 
 
-def replace_file(old: str, new: str, *, told_as: str | None = None) -> None:
+def replace_file(old: str, new: str, *, display_path: str | None = None) -> None:
     """Give `old` the name `new`, in place of what has it.
 
     Raises
     ------
     StorageError
-        The system refuses; it is about `told_as`, or `new`.
+        The system refuses; it is about `display_path`, or `new`.
 
     """
     try:
         system.rename(old, new)
     except OSError as error:
-        raise storage_error(error, told_as or new) from error
+        raise storage_error(error, display_path or new) from error
 
 
-def place_file(old: str, new: str, *, told_as: str | None = None) -> None:
+def place_file(old: str, new: str, *, display_path: str | None = None) -> None:
     """Give `old`, a file or a directory, the name `new`, that nothing may have.
 
     Raises
     ------
     StorageError
-        Something has that name (an `ExistingFileError`), or the system refuses; it is about `told_as`, or `new`.
+        Something has that name (an `ExistingFileError`), or the system refuses; it is about `display_path`, or `new`.
 
     """
     try:
         system.rename_new(old, new)
     except OSError as error:
-        raise storage_error(error, told_as or new) from error
+        raise storage_error(error, display_path or new) from error
 
 
-def exchange_files(one: str, other: str, *, told_as: str | None = None) -> bool:
+def exchange_files(one: str, other: str, *, display_path: str | None = None) -> bool:
     """Let two files or directories change their names in one step; return False if the system cannot.
 
     Raises
     ------
     StorageError
-        One is not there, or the system refuses; it is about `told_as`, or `other`.
+        One is not there, or the system refuses; it is about `display_path`, or `other`.
 
     """
     try:
@@ -225,23 +225,23 @@ def exchange_files(one: str, other: str, *, told_as: str | None = None) -> bool:
     except OSError as error:
         if error.errno == errno.ENOTSUP:
             return False
-        raise storage_error(error, told_as or other) from error
+        raise storage_error(error, display_path or other) from error
     return True
 
 
-def link_file(old: str, new: str, *, told_as: str | None = None) -> None:
+def link_file(old: str, new: str, *, display_path: str | None = None) -> None:
     """Give the file `old` a second name, `new`.
 
     Raises
     ------
     StorageError
-        Something has that name, or the system refuses; it is about `told_as`, or `new`.
+        Something has that name, or the system refuses; it is about `display_path`, or `new`.
 
     """
     try:
         system.link(old, new)
     except OSError as error:
-        raise storage_error(error, told_as or new) from error
+        raise storage_error(error, display_path or new) from error
 
 
 def remove_file(path: str) -> None:
@@ -291,7 +291,7 @@ def remove_folder(path: str) -> None:
         raise storage_error(error, path) from error
 
 
-def sync_files(folder: str, names: Sequence[str], *, told_as: str | None = None) -> None:
+def sync_files(folder: str, names: Sequence[str], *, display_path: str | None = None) -> None:
     """Wait until the files `names` in the directory `folder` are on the disk, not their names.
 
     Of many, the whole file system is written out in one go, where the system can do that.
@@ -299,10 +299,10 @@ def sync_files(folder: str, names: Sequence[str], *, told_as: str | None = None)
     Raises
     ------
     StorageError
-        The system refuses; it is about what is in `told_as`, or the directory.
+        The system refuses; it is about what is in `display_path`, or the directory.
 
     """
-    told = told_as or folder
+    told = display_path or folder
     if len(names) > _MOST_SINGLY:
         try:
             system.sync_filesystem(folder)
@@ -320,19 +320,19 @@ def sync_files(folder: str, names: Sequence[str], *, told_as: str | None = None)
             raise storage_error(error, os.path.join(told, name)) from error  # noqa: PTH118 - as above
 
 
-def sync_folder(path: str, *, told_as: str | None = None) -> None:
+def sync_folder(path: str, *, display_path: str | None = None) -> None:
     """Wait until the names in the directory `path` are on the disk; an empty path is the current one.
 
     Raises
     ------
     StorageError
-        The system refuses; it is about `told_as`, or the directory.
+        The system refuses; it is about `display_path`, or the directory.
 
     """
     try:
         system.sync_folder(path or os.curdir)
     except OSError as error:
-        raise storage_error(error, told_as or path) from error
+        raise storage_error(error, display_path or path) from error
 
 
 class FileBytes:
@@ -341,12 +341,12 @@ class FileBytes:
     Every method raises `StorageError` when the system refuses.
     """
 
-    __slots__ = ("_identity", "path", "read_fd", "told_as", "write_fd")
+    __slots__ = ("_identity", "display_path", "path", "read_fd", "write_fd")
 
     def __init__(self, path: str, read_fd: int, write_fd: int = -1) -> None:
         """Take over open descriptors; `write_fd` may equal `read_fd`, -1 is none."""
         self.path = path
-        self.told_as = path
+        self.display_path = path
         """The name that errors use."""
         self.read_fd = read_fd
         self.write_fd = write_fd
@@ -395,19 +395,19 @@ class FileBytes:
         raise StorageError(number, f"expected a regular file, found {found}", path)
 
     @classmethod
-    def create(cls, path: str, *, like: FileBytes | None = None, told_as: str | None = None) -> Self:
+    def create(cls, path: str, *, like: FileBytes | None = None, display_path: str | None = None) -> Self:
         """Create the new file `path` for reading and writing; it must not exist.
 
         Its permissions are those of the file `like`, if that is given. Errors name it
-        `told_as`, if it is a temporary name that would say nothing to the caller.
+        `display_path`, if it is a temporary name that would say nothing to the caller.
         """
-        name = path if told_as is None else told_as
+        name = path if display_path is None else display_path
         try:
             fd = system.open_new(path)
         except OSError as error:
             raise storage_error(error, name) from error
         file = cls(path, fd, fd)
-        file.told_as = name
+        file.display_path = name
         if like is not None:
             try:
                 os.fchmod(fd, stat.S_IMODE(os.fstat(like.read_fd).st_mode))
@@ -431,11 +431,11 @@ class FileBytes:
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
-            raise storage_error(error, self.told_as) from error
+            raise storage_error(error, self.display_path) from error
         status = os.fstat(fd)
         if (status.st_dev, status.st_ino) != self.identity():
             os.close(fd)
-            replaced = StorageError(f"{self.told_as}: replaced by another file since it was opened")
+            replaced = StorageError(f"{self.display_path}: replaced by another file since it was opened")
             replaced.errno = errno.ESTALE
             raise replaced
         self.write_fd = fd
@@ -449,7 +449,7 @@ class FileBytes:
         try:
             status = os.fstat(self.read_fd)
         except OSError as error:
-            raise storage_error(error, self.told_as) from error
+            raise storage_error(error, self.display_path) from error
         return status.st_size, status.st_mtime
 
     def pread(self, nbytes: int, at: int) -> bytes:
@@ -462,7 +462,7 @@ class FileBytes:
                     break
                 raw += more
         except OSError as error:
-            raise storage_error(error, self.told_as) from error
+            raise storage_error(error, self.display_path) from error
         return raw
 
     def changed(self, at: int, probe: bytes) -> bool:
@@ -470,28 +470,28 @@ class FileBytes:
         try:
             return _engine.Watch(self.read_fd, at, probe).changed()
         except OSError as error:
-            raise storage_error(error, self.told_as) from error
+            raise storage_error(error, self.display_path) from error
 
     def pwrite(self, data: bytes | Sequence[Buffer], at: int) -> None:
         """Write all of `data`, which may come as several buffers, at byte `at`."""
         try:
             system.pwrite(self.write_fd, [data] if isinstance(data, bytes) else data, at)
         except OSError as error:
-            raise storage_error(error, self.told_as) from error
+            raise storage_error(error, self.display_path) from error
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
         try:
             system.truncate(self.write_fd, size)
         except OSError as error:
-            raise storage_error(error, self.told_as) from error
+            raise storage_error(error, self.display_path) from error
 
     def sync(self) -> None:
         """Wait until what was written is on the disk."""
         try:
             system.sync(self.write_fd)
         except OSError as error:
-            raise storage_error(error, self.told_as) from error
+            raise storage_error(error, self.display_path) from error
 
     def has_name(self, path: str) -> bool:
         """Return whether `path`, no link to it, is this file; what the system does not look up is not."""
@@ -539,7 +539,7 @@ class RetiredFiles:
 
     A call that reads holds a descriptor and no lock, so a file may only be closed when no
     call can be older; until then the system keeps the space of a removed file. Nor are there
-    more than 64, for descriptors run out: a call that meets that reads anew, see `shaken`. What holds
+    more than 64, for descriptors run out: a call that meets that reads anew, see `changed_since`. What holds
     on to a file for longer, as a snapshot does, holds the `FileBytes`.
     """
 

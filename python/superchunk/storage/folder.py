@@ -6,7 +6,7 @@
     NAME/XXXXXXXX.chunk                 a chunk, by its id in upper-case hexadecimal digits
     NAME/.b2lock                        C-Blosc2's lock file
     NAME/.settled.b2frame               the newest index file known to be on the disk, while it is not the present one
-    NAME/.pinned-XXXXXXXXXXXX.b2frame   an index file that a snapshot goes by
+    NAME/.pinned-XXXXXXXXXXXX.b2frame   an index file that a snapshot references
     NAME/.chunks.b2frame.XXXXXXXXXXXX.new, NAME/.XXXXXXXX.chunk.XXXXXXXXXXXX.new    being written
 
 A path is never built from anything but such a name. Nothing else in the directory is ever
@@ -25,8 +25,8 @@ from superchunk.storage.file import remove_file, remove_folder, storage_error
 
 __all__ = [
     "INDEX_NAME",
+    "LAST_SYNCED_NAME",
     "MAX_ID",
-    "SETTLED_NAME",
     "Listing",
     "aside_in",
     "belongs",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 INDEX_NAME: Final = "chunks.b2frame"
-SETTLED_NAME: Final = ".settled.b2frame"
+LAST_SYNCED_NAME: Final = ".settled.b2frame"
 MAX_ID: Final = 2**32 - 1
 """The largest id that a file name can have."""
 
@@ -76,7 +76,7 @@ def staging_name(ident: int) -> str:
 
 
 def pin_name() -> str:
-    """Return a name for an index file that a snapshot goes by."""
+    """Return a name for an index file that a snapshot references."""
     return f".pinned-{os.urandom(6).hex()}.b2frame"
 
 
@@ -88,7 +88,7 @@ def aside_in(folder: str) -> str:
 def belongs(name: str) -> bool:
     """Return whether a file of that name belongs to a sparse frame."""
     return (
-        name in (INDEX_NAME, SETTLED_NAME, _LOCK_NAME)
+        name in (INDEX_NAME, LAST_SYNCED_NAME, _LOCK_NAME)
         or re.fullmatch(_CHUNK, name.upper().replace(".CHUNK", ".chunk")) is not None
         or re.fullmatch(_PINNED, name) is not None
         or re.fullmatch(_UNFINISHED, name) is not None
@@ -122,27 +122,27 @@ def open_folder(path: str) -> int:
 class Listing:
     """The regular files in a sparse frame's directory that belong to it."""
 
-    __slots__ = ("chunks", "pinned", "settled", "unfinished")
+    __slots__ = ("chunks", "last_synced", "pinned", "unfinished")
 
     def __init__(self) -> None:
         """Begin without any."""
         self.chunks: dict[int, int] = {}
         """Each chunk file's id and size, bytes; without sizes -1."""
         self.pinned: list[str] = []
-        """Names of index files that snapshots go by, or went by."""
+        """Names of index files that snapshots reference, or referenced."""
         self.unfinished: list[str] = []
         """Names of files that were being written."""
-        self.settled = False
-        """Whether a settled index file is there."""
+        self.last_synced = False
+        """Whether a last synced index file is there."""
 
 
-def list_folder(folder: str, *, sizes: bool = False, told_as: str | None = None) -> Listing:
+def list_folder(folder: str, *, sizes: bool = False, display_path: str | None = None) -> Listing:
     """Return the regular files in `folder` that belong to a sparse frame.
 
     Raises
     ------
     StorageError
-        The system refuses; it is about `told_as`, or `folder`.
+        The system refuses; it is about `display_path`, or `folder`.
 
     """
     found = Listing()
@@ -159,10 +159,10 @@ def list_folder(folder: str, *, sizes: bool = False, told_as: str | None = None)
                     found.pinned.append(name)
                 elif re.fullmatch(_UNFINISHED, name):
                     found.unfinished.append(name)
-                elif name == SETTLED_NAME:
-                    found.settled = True
+                elif name == LAST_SYNCED_NAME:
+                    found.last_synced = True
     except OSError as error:
-        raise storage_error(error, told_as or folder) from error
+        raise storage_error(error, display_path or folder) from error
     return found
 
 

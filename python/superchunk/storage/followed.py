@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from superchunk import _engine
 from superchunk.exceptions import FormatError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.frame.header import FIXED_LEN, MAGIC
-from superchunk.frame.index import ENTRY_LEN
+from superchunk.frame.index import CHUNK_MIN, check_entry
 from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage import registry
 from superchunk.storage.committed import CommittedFrame
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FollowedFile", "range_in"]
 
-_CHUNK_MIN = 32
 # Pauses, in seconds, while a writer may be between two of its writes.
 _RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 
@@ -50,7 +49,7 @@ class FollowedFile(CommittedFrame):
         self._size = size
         self._retired = RetiredFiles()
         self._writer = WriterLock()
-        self._taking_turns = False
+        self._takes_lock_turns = False
         self._new_name = True  # for all that is known; whoever made the file may not have synced the directory
         super().__init__(file.path, loaded)
 
@@ -84,11 +83,11 @@ class FollowedFile(CommittedFrame):
         self._room = header.cbytes if header.nbytes else 0
         self._end = header.frame_len
         self._behind = self._size - header.frame_len
-        self._stray = self._behind > 0
+        self._orphaned_tail = self._behind > 0
         if loaded.record is not None and loaded.sealed is not False:
-            self._settled, self._sealed_from = loaded.record.settled, loaded.record.sealed_from
+            self._last_synced, self._sealed_from = loaded.record.last_synced, loaded.record.sealed_from
         else:  # what others wrote has no seals, and cannot be compared
-            self._settled = self._sealed_from = header.frame_len
+            self._last_synced = self._sealed_from = header.frame_len
         self._pending = loaded.record is not None and loaded.record.pending
         super()._adopt(loaded)
 
@@ -99,14 +98,14 @@ class FollowedFile(CommittedFrame):
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the range of the file that begins with chunk `nchunk`."""
-        room = self._room - entry
-        if room < _CHUNK_MIN:
-            raise _misplaced(entry, nchunk, self._room)
-        return (self.file.read_fd, self._base + entry, room)
+        left = self._room - entry
+        if left < CHUNK_MIN:
+            check_entry(entry, nchunk, self._room)
+        return (self.file.read_fd, self._base + entry, left)
 
     def most_stored(self) -> int:
         """Return how many chunks the data section has room for."""
-        return self._room // _CHUNK_MIN
+        return self._room // CHUNK_MIN
 
     @property
     def dead_bytes(self) -> int:
@@ -125,7 +124,7 @@ class FollowedFile(CommittedFrame):
             if not (force or whole or self._watch.changed()):
                 return False
         except OSError as error:
-            raise storage_error(error, self.file.told_as) from error
+            raise storage_error(error, self.file.display_path) from error
         if self._still and not force:  # somebody, who may hold the lock for long, reads this state
             return False
         with self.lock:
@@ -151,7 +150,7 @@ class FollowedFile(CommittedFrame):
         try:
             return self._watch.differs()
         except OSError as error:
-            raise storage_error(error, self.file.told_as) from error
+            raise storage_error(error, self.file.display_path) from error
 
     def _watch_for(self, probe: bytes) -> _engine.Watch:
         return _engine.Watch(self.file.read_fd, self.start, probe, None, self._proven)
@@ -191,7 +190,7 @@ class FollowedFile(CommittedFrame):
             if self._writer.held:
                 file.enable_writing()
                 self._writer.release()
-                self._writer.acquire(file.write_fd, self.path, shared=self._taking_turns)
+                self._writer.acquire(file.write_fd, self.path, shared=self._takes_lock_turns)
         except BaseException:
             file.close()
             raise
@@ -208,10 +207,10 @@ class FollowedFile(CommittedFrame):
 
     # Writing, by one process at a time.
 
-    def enable_writing(self, *, taking_turns: bool = False) -> None:
+    def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
 
-        Those that are `taking_turns` let each other in, but nobody else.
+        Those that are `takes_lock_turns` let each other in, but nobody else.
 
         Raises
         ------
@@ -230,8 +229,8 @@ class FollowedFile(CommittedFrame):
                 return
             self._check_behind()
             self.file.enable_writing()
-            self._taking_turns = taking_turns
-            self._writer.acquire(self.file.write_fd, self.path, shared=taking_turns)
+            self._takes_lock_turns = takes_lock_turns
+            self._writer.acquire(self.file.write_fd, self.path, shared=takes_lock_turns)
             try:
                 self.follow()  # what the last writer did until it let go
                 self.prove()
@@ -291,18 +290,7 @@ class FollowedFile(CommittedFrame):
 
 def range_in(file: FileBytes, base: int, room: int, entry: int, nchunk: int) -> Source:
     """Return the range of `file` that begins with chunk `nchunk`; chunks take `room` bytes from byte `base` on."""
-    if room - entry < _CHUNK_MIN:
-        raise _misplaced(entry, nchunk, room)
-    return (file.read_fd, base + entry, room - entry)
-
-
-def _misplaced(entry: int, nchunk: int, room: int) -> FormatError:
-    return FormatError(
-        f"index entry {nchunk}",
-        at=ENTRY_LEN * nchunk,
-        expected=f"at most {room - _CHUNK_MIN}",
-        found=entry,
-    )
+    return (file.read_fd, base + entry, check_entry(entry, nchunk, room))
 
 
 def _read(file: FileBytes, start: int, head: bytes | None = None) -> tuple[Loaded, int]:

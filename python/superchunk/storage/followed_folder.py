@@ -2,7 +2,7 @@
 
 Chunks are files that are named in the index by number and opened when they are read. A commit
 puts another index file in the place of the old one, and may remove chunk files afterwards. So
-whoever read chunks has to ask `shaken` whether what was read may belong to several commits,
+whoever read chunks has to ask `changed_since` whether what was read may belong to several commits,
 and then read again; or read within `steady`, which keeps writers from removing anything.
 How the frame is changed is in `sparse`.
 
@@ -25,18 +25,18 @@ from superchunk.storage.committed import CommittedFrame
 from superchunk.storage.file import FileBytes, RetiredFiles, storage_error
 from superchunk.storage.folder import (
     INDEX_NAME,
+    LAST_SYNCED_NAME,
     MAX_ID,
-    SETTLED_NAME,
     chunk_name,
     joined,
     list_folder,
     open_folder,
 )
-from superchunk.storage.kept import KeptIndex, load_index, stored_ids
 from superchunk.storage.loading import about, check_fingerprint
 from superchunk.storage.locks import WriterLock, leads_to
-from superchunk.storage.pins import pin, unpin
+from superchunk.storage.retained import RetainedIndex, load_index, stored_ids
 from superchunk.storage.seals import SEALED, UNSEALED, after_power_loss, stored_entries
+from superchunk.storage.shared_locks import lock_shared, unlock_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,6 @@ __all__ = ["FollowedFolder", "checked_chunks", "place_in", "read_present"]
 CHUNK_LIMIT = 2**31 + 64
 """Bytes that are looked at in a chunk file: the largest chunk and its seal."""
 
-_SLAB = 65536
 # Pauses, in seconds, while C-Blosc2 may be between two of its writes.
 _RETRIES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 _MOST_MOVES = 1000
@@ -74,7 +73,7 @@ class FollowedFolder(CommittedFrame):
         """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
         self._retired = RetiredFiles()
         self._writer = WriterLock()
-        self._taking_turns = False
+        self._takes_lock_turns = False
         self._new_name = True  # for all that is known, as in `followed`
         super().__init__(folder.path, loaded)
 
@@ -98,8 +97,7 @@ class FollowedFolder(CommittedFrame):
             if index.repeated_entry is not None:
                 specials = len(index) if index.repeated_entry < 0 else 0
             else:
-                for start in range(0, len(index), _SLAB):
-                    specials += count_special(index.slice(start, min(start + _SLAB, len(index))))
+                specials = sum(count_special(entries) for _, entries in index.slabs())
             live = self._live = (self._header_cbytes, specials)
         return live
 
@@ -159,35 +157,35 @@ class FollowedFolder(CommittedFrame):
     def _committed_range(self) -> tuple[int, int]:
         return len(self._raw_header), self.frame_len
 
-    def shaken(self, version: int) -> bool:
+    def changed_since(self, version: int) -> bool:
         """Return whether what was read since `version` may be of more than one commit."""
         still = self._still  # before the version: who is in there now may have loaded another state first
-        if super().shaken(version):
+        if super().changed_since(version):
             return True
-        return not still and (self.is_changed() or super().shaken(version))
+        return not still and (self.is_changed() or super().changed_since(version))
 
     @contextmanager
     def steady(self) -> Iterator[None]:
         """Keep the present state, and the files it names, while the block reads; writers elsewhere go on."""
         with self.lock:
-            pinned = not (self._still or self.private or self._writer.held) and self._pin_present()
+            pinned = not (self._still or self.private or self._writer.held) and self._lock_present()
             try:
                 with super().steady():
                     yield
             finally:
                 if pinned:
-                    unpin(self.file)
+                    unlock_shared(self.file)
 
-    def _pin_present(self) -> bool:
+    def _lock_present(self) -> bool:
         """Pin the present index file, after following to it; return False if there is none any more."""
         for _ in range(_MOST_MOVES):
             file = self.file
-            pin(file)
+            lock_shared(file)
             if _is_present(file, self.folder):
                 self.refresh()  # for C-Blosc2 changes it where it is
                 if self.file is file:
                     return True
-            unpin(file)
+            unlock_shared(file)
             if not self._reload():
                 return False
         return False
@@ -224,7 +222,7 @@ class FollowedFolder(CommittedFrame):
             file, loaded = read_present(folder, patient=True, pinned=self.private)
             if self._writer.held:
                 self._writer.release()
-                self._writer.acquire(folder.read_fd, self.path, shared=self._taking_turns)
+                self._writer.acquire(folder.read_fd, self.path, shared=self._takes_lock_turns)
         except BaseException:
             folder.close()
             raise
@@ -239,7 +237,7 @@ class FollowedFolder(CommittedFrame):
         """Take `file` for the index file; readers may be busy in the old one."""
         old, self.file = self.file, file
         if self.private:
-            unpin(old)
+            unlock_shared(old)
         self._retired.add(old)
 
     # Writing, by one process at a time.
@@ -301,7 +299,7 @@ def read_present(folder: FileBytes, *, patient: bool = False, pinned: bool = Fal
         file = FileBytes.open(joined(folder.path, INDEX_NAME), follow=False, within=folder)
         try:
             if pinned:
-                pin(file)
+                lock_shared(file)
             before = file.pread(FIXED_LEN, 0)
             try:
                 loaded = load_index(file)
@@ -341,7 +339,7 @@ def checked_chunks(folder: FileBytes, loaded: Loaded, changed_at: float) -> None
 
     """
     record, header = loaded.record, loaded.header
-    if loaded.sealed is False or record is None or record.settled or not header.nbytes:
+    if loaded.sealed is False or record is None or record.last_synced or not header.nbytes:
         return
     if not after_power_loss(changed_at):
         return
@@ -351,12 +349,12 @@ def checked_chunks(folder: FileBytes, loaded: Loaded, changed_at: float) -> None
         raise FormatError(
             "frame header", at=0, expected="the one that its commit record tells", found="another: it was not synced"
         )
-    kept = KeptIndex(joined(folder.path, SETTLED_NAME), within=folder)
+    retained = RetainedIndex(joined(folder.path, LAST_SYNCED_NAME), within=folder)
     try:
-        settled = kept.ids if kept.on_disk else set()
+        last_synced = retained.ids if retained.on_disk else set()
     finally:
-        kept.close()
-    whole_chunks(folder, loaded, besides=settled)
+        retained.close()
+    whole_chunks(folder, loaded, besides=last_synced)
 
 
 def whole_chunks(folder: FileBytes, loaded: Loaded, *, besides: set[int]) -> None:
@@ -389,8 +387,8 @@ def whole_chunks(folder: FileBytes, loaded: Loaded, *, besides: set[int]) -> Non
                 )
 
 
-def settled_frame(folder: FileBytes) -> tuple[FileBytes, Loaded] | None:
-    """Return the settled index file in `folder` and what it says, if that and its chunks are whole.
+def last_synced_frame(folder: FileBytes) -> tuple[FileBytes, Loaded] | None:
+    """Return the last synced index file in `folder` and what it says, if that and its chunks are whole.
 
     Raises
     ------
@@ -399,7 +397,7 @@ def settled_frame(folder: FileBytes) -> tuple[FileBytes, Loaded] | None:
 
     """
     try:
-        file = FileBytes.open(joined(folder.path, SETTLED_NAME), follow=False, within=folder)
+        file = FileBytes.open(joined(folder.path, LAST_SYNCED_NAME), follow=False, within=folder)
     except (OSError, SuperchunkError):
         return None
     try:
@@ -420,10 +418,12 @@ def settled_frame(folder: FileBytes) -> tuple[FileBytes, Loaded] | None:
 def _check_specials(loaded: Loaded) -> None:
     """Look at the special entries of an index that no fingerprint proves."""
     index = loaded.index
-    for start in range(0, 1 if index.repeated_entry is not None else len(index), _SLAB):
-        for number, entry in enumerate(index.slice(start, min(start + _SLAB, len(index))), start):
+    for start, entries in index.slabs():
+        for number, entry in enumerate(entries, start):
             if entry < 0:
                 special_kind(entry, number)
+        if index.repeated_entry is not None:
+            return
 
 
 def absolute(path: str) -> str:

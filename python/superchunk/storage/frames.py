@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 from superchunk.exceptions import ArgumentError, ReadOnlyError, StorageError
 from superchunk.frame.metalayers import MAX_METALAYERS
-from superchunk.storage.base import Snapshot
 from superchunk.storage.contiguous import ContiguousState
 from superchunk.storage.folder import is_folder
 from superchunk.storage.handles import StateHandle
 from superchunk.storage.names import find_name
 from superchunk.storage.options import OpenOptions
+from superchunk.storage.protocol import Snapshot
 from superchunk.storage.sidecar import LockSidecar
 from superchunk.storage.target import ReplaceRule, absolute_path, check_target
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Unpack
 
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
     from superchunk.storage.options import OpenKeywords
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Use
     from superchunk.storage.sparse import SparseState
     from superchunk.storage.staging import StagedChunk
@@ -120,7 +120,7 @@ class FrameStore(StateHandle):
         try:
             if locking:  # nobody knows of the frame yet, so that nobody can come in between
                 use.state.disable_writing()
-                use.state.enable_writing(taking_turns=True)
+                use.state.enable_writing(takes_lock_turns=True)
             if publish:
                 store.publish()
         except BaseException:
@@ -165,47 +165,53 @@ class FrameStore(StateHandle):
             The system refuses.
 
         """
-        name = absolute_path(os.fspath(path))
-        chosen = replace(options, **how) if how else options
+        return cls.open_at(
+            absolute_path(os.fspath(path)), replace(options, **how) if how else options, writable=writable
+        )
+
+    @classmethod
+    def open_at(cls, name: str, chosen: OpenOptions, *, writable: bool) -> Self:
+        """Open the frame at the absolute path `name` as `chosen`; see `open`."""
         if chosen.offset < 0:
             raise ValueError(f"offset: expected at least 0, got {chosen.offset}")
         pinned = chosen.snapshot or chosen.recover
         if writable and pinned:
             raise ReadOnlyError(f"{name}: snapshot and recover are for reading")
-        for _ in range(_MOST_MOVES):
+        for left in range(_MOST_MOVES, -1, -1):
+            store = None
             try:
-                return cls._opened(name, chosen, writable=writable, pinned=pinned)
-            except StorageError as error:
-                if error.errno != errno.ESTALE:
+                use = _use_of(name, chosen.offset, mend=writable, private=pinned, recover=chosen.recover)
+                store = cls(use, name, writable=False, options=chosen, pinned=pinned)
+                # One that was loaded just now has nothing to catch up with.
+                if writable or chosen.locking or len(use.state.uses) > 1:
+                    store._join(chosen, writable=writable)
+            except BaseException as error:
+                if store is not None:
+                    store._let_go()
+                # Another process, which takes lock turns with this one, may just have replaced the frame by a
+                # compacted one.
+                if not left or not isinstance(error, StorageError) or error.errno != errno.ESTALE:
                     raise
-                # Another process, which takes turns with this one, has just replaced the frame by a compacted one.
-        return cls._opened(name, chosen, writable=writable, pinned=pinned)
+            else:
+                return store
+        raise AssertionError
 
-    @classmethod
-    def _opened(cls, name: str, chosen: OpenOptions, *, writable: bool, pinned: bool) -> Self:
-        """Open the frame that is at `name` now; errno is ESTALE if it was replaced meanwhile."""
-        offset, locking = chosen.offset, chosen.locking
-        use = _use_of(name, offset, mend=writable, private=pinned, recover=chosen.recover)
-        store = cls(use, name, writable=False, options=chosen, pinned=pinned)
-        state = use.state
-        try:
-            if locking and not pinned:
-                store._sidecar = _sidecar(name)
-                store.shifting = True
-            if writable:
-                store.writable = use.writable = True
-                with state.lock:
-                    state.heal()
-                    state.enable_writing(taking_turns=locking)
-                    state.sync_level, state.sealing = chosen.sync, chosen.seal
-            # One that was loaded just now has nothing to catch up with, and who reads does not wait for a transaction.
-            if state.users > 1 and not pinned and (writable or not state.in_transaction):
-                store._come_to_terms()
-            store._seen = store._open.version
-        except BaseException:
-            store._let_go()
-            raise
-        return store
+    def _join(self, chosen: OpenOptions, *, writable: bool) -> None:
+        """Come to terms with other handles and processes, and begin to write; errno is ESTALE if it was replaced."""
+        state = self._frame
+        if chosen.locking and not self.pinned:
+            self._sidecar = _sidecar(str(self.path))
+            self.shifting = True
+        if writable and self._use is not None:
+            self.writable = self._use.writable = True
+            with state.lock:
+                state.heal()
+                state.enable_writing(takes_lock_turns=chosen.locking)
+                state.sync_level, state.sealing = chosen.sync, chosen.seal
+        # Who reads does not wait for a transaction.
+        if state.users > 1 and not self.pinned and (writable or not state.in_transaction):
+            self._come_to_terms()
+        self._seen = self._open.version
 
     def _come_to_terms(self) -> None:
         """Commit what other handles of this process hold back, or follow what another process did."""
@@ -252,11 +258,6 @@ class FrameStore(StateHandle):
     def identity(self) -> tuple[int, int]:
         """Return device and inode of the file that the frame, or the index of a directory, is in."""
         return self._frame.file.identity()
-
-    @property
-    def sparse(self) -> bool:
-        """Whether it is a directory, and not one file."""
-        return self._frame.sparse
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -437,23 +438,24 @@ class FrameStore(StateHandle):
 
 def _use_of(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
     """Return a use of the state of the frame of that name, though it may be replaced just now."""
-    for _ in range(_MOST_MOVES):
+    for left in range(_MOST_MOVES, -1, -1):
         try:
-            return _use_now(name, offset, mend=mend, private=private, recover=recover)
+            return ContiguousState.opened(name, offset, private=private, recover=recover)  # as most are
         except FileNotFoundError:
-            if find_name(name) is None:
+            pass
+        except StorageError:
+            if not is_folder(name):
                 raise
-    return _use_now(name, offset, mend=mend, private=private, recover=recover)
+        try:
+            return _use_elsewhere(name, offset, mend=mend, private=private, recover=recover)
+        except FileNotFoundError:
+            if not left or find_name(name) is None:
+                raise
+    raise AssertionError
 
 
-def _use_now(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
-    try:
-        return ContiguousState.opened(name, offset, private=private, recover=recover)  # as most are
-    except FileNotFoundError:
-        pass
-    except StorageError:
-        if not is_folder(name):
-            raise
+def _use_elsewhere(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
+    """Return a use of the state of a directory, or of a frame that has another name while it is replaced."""
     place = find_name(name, mend=mend) or name
     if not is_folder(place):
         return ContiguousState.opened(place, offset, private=private, recover=recover)

@@ -9,7 +9,7 @@ A handle sees whole states. What waits for its commit is seen by the handles tha
 handle looks, it is committed. While a change is under way, the thread that makes it sees it; other threads that have
 the same handle see what was before, and other handles the committed state.
 
-It follows other handles and other processes, keeps a state steady for those who read it, and has turns with
+It follows other handles and other processes, keeps a state steady for those who read it, and has lock turns with
 those who write. What a frame holds is the business of the state; how one is found or made, of `frames`.
 
 Source: docs/format/cframe.md, "Commits" and "Concurrency".
@@ -64,8 +64,8 @@ class _HandleChange(Change):
         handle, state = self._handle, cast("CommittedFrame", self.table)
         state.heal()
         if not state.writing:  # after a fork, or with another file in place of ours
-            state.enable_writing(taking_turns=handle._sidecar is not None)  # noqa: SLF001
-        state.sync_level, state.sealing = handle._options.sync, handle._options.seal  # noqa: SLF001
+            state.enable_writing(takes_lock_turns=handle._sidecar is not None)  # noqa: SLF001
+        state.sync_level, state.sealing = handle._writes_with  # noqa: SLF001
         state.follow()
         self._seen = state.version
         begun: CommittedFrame | None = super().begin()
@@ -104,7 +104,9 @@ class StateHandle(TableView):
         self.writable = writable
         self.pinned = pinned
         self.change_tick = 0
-        self._options = options
+        self._writes_with = (options.sync, options.seal)
+        self.sparse = use.state.sparse
+        """Whether the frame is a directory, and not one file."""
         self._sidecar = sidecar
         self._seen = use.state.version
         self.shifting = not pinned or sidecar is not None
@@ -201,13 +203,14 @@ class StateHandle(TableView):
         use.writable = self.writable
         before, self._use = self._use, use
         self._state = new
+        self.sparse = new.sparse
         self._seen = -1
         if before is not None:
             before.leave()
         return new
 
     @property
-    def _turns(self) -> LockSidecar | None:
+    def _lock_turns(self) -> LockSidecar | None:
         """The lock file; None without one, and where nobody can come in between.
 
         That is while the directory that it belongs in has no name yet, as nobody knows of that frame, and inside a
@@ -223,10 +226,10 @@ class StateHandle(TableView):
         return self._sidecar
 
     @contextmanager
-    def _reading(self, turns: LockSidecar, *, whole: bool = False) -> Iterator[None]:
+    def _reading(self, lock_turns: LockSidecar, *, whole: bool = False) -> Iterator[None]:
         """Have the turn to read, after others' changes were seen."""
-        looked = turns.looked
-        with turns.shared() as changed:
+        looked = lock_turns.looked
+        with lock_turns.shared() as changed:
             # Of what happened before the first look there is nothing to forget, if the frame says the same.
             self._frame.refresh(force=changed and looked, whole=changed or whole)
             yield
@@ -235,14 +238,14 @@ class StateHandle(TableView):
         """Return the block of a change through this handle."""
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
-        turns = self._turns
-        change = _HandleChange(self, transaction=transaction, at_once=turns is not None)
-        return _engine.Section(change, None if turns is None else self._turn(turns))
+        lock_turns = self._lock_turns
+        change = _HandleChange(self, transaction=transaction, at_once=lock_turns is not None)
+        return _engine.Section(change, None if lock_turns is None else self._turn(lock_turns))
 
     @contextmanager
-    def _turn(self, turns: LockSidecar) -> Iterator[None]:
+    def _turn(self, lock_turns: LockSidecar) -> Iterator[None]:
         """Have the turn to write, after others' changes were seen."""
-        with turns.exclusive() as changed:
+        with lock_turns.exclusive() as changed:
             if changed:
                 self._frame.refresh(force=True)
             yield
@@ -278,11 +281,11 @@ class StateHandle(TableView):
             return self._noticed()
         _ = self._open  # what an interrupt has left is dealt with first
         frame = self._frame
-        turns = self._turns
-        if turns is None:
+        lock_turns = self._lock_turns
+        if lock_turns is None:
             frame.refresh()
-        elif turns.has_news() or frame.is_changed():
-            with self._reading(turns):
+        elif lock_turns.has_news() or frame.is_changed():
+            with self._reading(lock_turns):
                 pass
         return self._noticed()
 
@@ -296,7 +299,7 @@ class StateHandle(TableView):
         chunk that has ``start:stop`` is put into `out`.
         """
         state = self._state
-        if state is None or state.sparse or state.moving or state.changes or state.successor is not None:
+        if state is None or state.sparse or state.replacing or state.changes or state.successor is not None:
             return None
         version = state.version
         if version != self._seen or self.pinned or self._sidecar is not None or stop > state.nbytes:
@@ -308,7 +311,7 @@ class StateHandle(TableView):
         if request is None or type(request[0]) is not tuple:
             return None
         answer = state.read_unchanged(request, itemsize, out, box)
-        if self._state is not state or state.changes or state.shaken(version):
+        if self._state is not state or state.changes or state.changed_since(version):
             return None
         return answer
 
@@ -325,11 +328,11 @@ class StateHandle(TableView):
         """
         _ = self._open  # what an interrupt has left is dealt with first
         state = self._frame
-        turns = self._turns
-        if turns is None:
+        lock_turns = self._lock_turns
+        if lock_turns is None:
             state.refresh(whole=True)
         else:
-            with self._reading(turns, whole=True):
+            with self._reading(lock_turns, whole=True):
                 pass
         return self._noticed()
 
@@ -350,9 +353,9 @@ class StateHandle(TableView):
         """
         if not self.shifting:
             return ask(*args, **kwargs)
-        turns = self._turns
-        if turns is not None:  # writers wait for readers, and then change chunks where they are
-            with self._reading(turns):
+        lock_turns = self._lock_turns
+        if lock_turns is not None:  # writers wait for readers, and then change chunks where they are
+            with self._reading(lock_turns):
                 return ask(*args, **kwargs)
         for pause in _PAUSES:
             table = self._open
@@ -360,10 +363,10 @@ class StateHandle(TableView):
             try:
                 answer = ask(*args, **kwargs)
             except SuperchunkError:
-                if self._open is table and not table.shaken(version):
+                if self._open is table and not table.changed_since(version):
                     raise
             else:
-                if self._open is table and not table.shaken(version):
+                if self._open is table and not table.changed_since(version):
                     return answer
             time.sleep(pause)
         with self.steady():
@@ -375,9 +378,9 @@ class StateHandle(TableView):
         if not self.shifting:
             yield
             return
-        turns = self._turns
-        if turns is not None:
-            with self._reading(turns):
+        lock_turns = self._lock_turns
+        if lock_turns is not None:
+            with self._reading(lock_turns):
                 yield
             return
         self.refresh()
@@ -386,7 +389,7 @@ class StateHandle(TableView):
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Keep others who take turns from the frame while the block runs; see their changes first.
+        """Keep others who take lock turns from the frame while the block runs; see their changes first.
 
         Raises
         ------
@@ -394,11 +397,11 @@ class StateHandle(TableView):
             The lock file cannot be made, locked or written.
 
         """
-        turns = self._turns
-        if turns is None:
+        lock_turns = self._lock_turns
+        if lock_turns is None:
             yield
             return
-        with turns.exclusive() as changed:
+        with lock_turns.exclusive() as changed:
             self._frame.refresh(force=changed)
             self._noticed()
             yield

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Final
 from superchunk import _engine
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
 from superchunk.frame import values
-from superchunk.frame.index import Index, located
+from superchunk.frame.index import Index, check_entry, located
 from superchunk.frame.legacy import HEAD_LEN, LegacyHeader, byte_order, is_legacy, read_legacy_metalayers
 from superchunk.frame.legacy_index import LegacyIndex
 from superchunk.frame.legacy_trailer import USERMETA, LegacyTrailer
 from superchunk.frame.trailer import TAIL_LEN
-from superchunk.storage.base import FrameSettings, Snapshot
 from superchunk.storage.file import FileBytes
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.protocol import FrameSettings, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["open_legacy", "read_legacy"]
 
-_CHUNK_MIN: Final = 32
 _FIRST_READ: Final = 92
 _KEEP_INDEX: Final = 32 * 1024
 _MAX_USERMETA: Final = 2**26
@@ -146,13 +145,7 @@ class _Frame:
         base, room = header.header_len, header.index_at - header.header_len
 
         def place(entry: int, nchunk: int) -> Source:
-            if room - entry < _CHUNK_MIN:
-                raise FormatError(
-                    f"index entry {nchunk}",
-                    at=8 * nchunk,
-                    expected=f"at most {room - _CHUNK_MIN}",
-                    found=entry,
-                )
+            check_entry(entry, nchunk, room)
             return source(base + entry, room - entry)
 
         return MemoryStore.of_snapshot(

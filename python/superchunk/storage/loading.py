@@ -26,7 +26,7 @@ from superchunk.frame.index import Index, located
 from superchunk.frame.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk.frame.metalayers import read_metalayers
 from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
-from superchunk.storage.base import FrameSettings
+from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,7 @@ class Loaded:
     proof: Proof
     """What differs whenever the rest does."""
 
-    def of_one_s_own(self) -> Loaded:
+    def copy(self) -> Loaded:
         """Return the same with an index of its own, which may be changed."""
         return Loaded(
             self.header,
@@ -197,7 +197,7 @@ def parse_frame(
         if len(rest) < room:
             raise TruncatedError("trailer", at=index_pos, needed=room, got=len(rest))
         if header_len <= PROBE_LEN:
-            return _kept_parts(raw_header, rest, sparse).of_one_s_own()
+            return _kept_parts(raw_header, rest, sparse).copy()
         return _parts(raw_header, rest, sparse)
     tail = read(FIRST_READ, frame_len - FIRST_READ)
     length = trailer_len(tail[-TAIL_LEN:], at=frame_len - TAIL_LEN, most=room)

@@ -22,8 +22,8 @@ from superchunk.frame.index import Index
 from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import MAX_VLMETALAYERS_READ
 from superchunk.storage import registry
-from superchunk.storage.base import Snapshot
 from superchunk.storage.changes import Change, Mark, MutableChunkTable, check_same_length
+from superchunk.storage.protocol import Snapshot
 from superchunk.storage.view import TableView
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from superchunk._engine import Source
-    from superchunk.storage.base import ChunkStore, FrameSettings
     from superchunk.storage.changes import PastTable
+    from superchunk.storage.protocol import ChunkStore, FrameSettings
 
 __all__ = ["MemoryStore"]
 
@@ -196,7 +196,7 @@ class MemoryStore(TableView):
         table.following = 2**61 + int.from_bytes(os.urandom(7), "little")
         self._table: _MemoryTable | None = table
         self._owner = owner
-        registry.known_at_forks(self)
+        registry.forked.add(self)
 
     @property
     def lock(self) -> threading.RLock:

@@ -4,7 +4,7 @@
 
     .NAME.XXXXXXXXXXXX.new      beside it: a frame that will get the name
     .NAME.XXXXXXXXXXXX.old      beside it: what had the name until then
-    .NAME.XXXXXXXXXXXX.kept     beside it: the same, a directory that snapshots go by
+    .NAME.XXXXXXXXXXXX.kept     beside it: the same, a directory that snapshots reference
     .NAME.b2taking              beside it: the name is being taken, by the frame of the 12 digits in this file;
                                 or that was long ago, and something may be left of what had it
 
@@ -26,7 +26,7 @@ from superchunk.exceptions import ExistingFileError, LockedError, MissingFileErr
 from superchunk.storage.file import FileBytes, exchange_files, place_file, remove_file, replace_file, sync_folder
 from superchunk.storage.folder import INDEX_NAME, is_folder, joined, list_folder, pin_name, remove_frame_folder
 from superchunk.storage.locks import WriterLock, leads_to
-from superchunk.storage.pins import is_pinned
+from superchunk.storage.shared_locks import is_share_locked
 
 if TYPE_CHECKING:
     from superchunk.storage.target import ReplaceRule
@@ -64,7 +64,7 @@ def _beside(path: str, ending: str) -> str:
 
 
 def _sync_names(path: str) -> None:
-    sync_folder(os.path.dirname(path), told_as=path)  # noqa: PTH120 - a str all the way
+    sync_folder(os.path.dirname(path), display_path=path)  # noqa: PTH120 - a str all the way
 
 
 class Mark:
@@ -93,7 +93,7 @@ class Mark:
         self.first = True
         """Whether there was none before it."""
         try:
-            self._lock.acquire(file.read_fd, file.told_as)
+            self._lock.acquire(file.read_fd, file.display_path)
         except BaseException:
             file.close()
             raise
@@ -118,7 +118,7 @@ class Mark:
         path, first = cls.path_of(name), True
         for _ in range(_MOST_TRIES):
             try:
-                mark = cls(FileBytes.create(path, told_as=name))
+                mark = cls(FileBytes.create(path, display_path=name))
             except StorageError as error:
                 if error.errno != errno.EEXIST:
                     raise
@@ -156,7 +156,7 @@ class Mark:
             file = FileBytes.open(cls.path_of(name), follow=False)
         except FileNotFoundError:
             return None
-        file.told_as = name
+        file.display_path = name
         mark = cls(file)
         if mark.stands:
             return mark
@@ -245,7 +245,7 @@ def take_name(new: str, name: str, rule: ReplaceRule) -> bool:
     for _ in range(_MOST_TRIES):
         if rule.identity is None and not os.path.lexists(name):
             try:
-                place_file(new, name, told_as=rule.path)
+                place_file(new, name, display_path=rule.path)
             except ExistingFileError:
                 continue
             return False
@@ -263,7 +263,7 @@ def take_name(new: str, name: str, rule: ReplaceRule) -> bool:
 def _take_from_file(new: str, name: str, rule: ReplaceRule) -> bool:
     """Let the file `new` replace the file `name`; return whether the old one may be left."""
     if not _exchanged(new, name, rule):
-        replace_file(new, name, told_as=rule.path)
+        replace_file(new, name, display_path=rule.path)
         return False
     try:
         remove_file(new)
@@ -276,12 +276,12 @@ def _exchanged(new: str, name: str, rule: ReplaceRule) -> bool:
     """Exchange the names if the system can, and check what has the name `new` then; return whether it can."""
     ours = os.lstat(new)
     try:
-        if not exchange_files(new, name, told_as=rule.path):
+        if not exchange_files(new, name, display_path=rule.path):
             return False
         rule.check(new)
     except BaseException:
         if os.path.lexists(new) and os.path.samestat(os.lstat(name), ours):
-            exchange_files(new, name, told_as=rule.path)
+            exchange_files(new, name, display_path=rule.path)
         raise
     return True
 
@@ -319,12 +319,12 @@ def _swap(new: str, name: str, old: str, rule: ReplaceRule) -> None:
         with suppress(StorageError):
             place_file(new, old)
         return
-    place_file(name, old, told_as=rule.path)
+    place_file(name, old, display_path=rule.path)
     try:
         rule.check(old)
-        place_file(new, name, told_as=rule.path)
+        place_file(new, name, display_path=rule.path)
     except BaseException:
-        place_file(old, name, told_as=rule.path)
+        place_file(old, name, display_path=rule.path)
         raise
 
 
@@ -340,7 +340,7 @@ def move_aside(path: str, rule: ReplaceRule) -> None:
 
     """
     aside = _beside(path, f"{os.urandom(_DIGITS // 2).hex()}.old")
-    place_file(path, aside, told_as=path)
+    place_file(path, aside, display_path=path)
     try:
         rule.check(aside)
     except BaseException:
@@ -353,7 +353,7 @@ def move_aside(path: str, rule: ReplaceRule) -> None:
 
 
 def give_up(old: str) -> bool:
-    """Remove a frame that has lost its name to another one; keep a directory that snapshots go by.
+    """Remove a frame that has lost its name to another one; keep a directory that snapshots reference.
 
     Return whether it is gone.
 
@@ -369,16 +369,16 @@ def give_up(old: str) -> bool:
     try:
         index = FileBytes.open(joined(old, INDEX_NAME), follow=False)
     except (FileNotFoundError, StorageError):
-        pass  # nobody can have begun to go by it
+        pass  # nobody can have begun to reference it
     else:
         try:
-            if is_pinned(index):
+            if is_share_locked(index):
                 replace_file(index.path, joined(old, pin_name()))
             else:
                 remove_file(index.path)
         finally:
             index.close()
-    if not any(_goes_by(joined(old, name)) for name in list_folder(old).pinned):
+    if not any(_is_referenced(joined(old, name)) for name in list_folder(old).pinned):
         remove_frame_folder(old)
         return True
     if old.endswith(".old"):
@@ -386,13 +386,13 @@ def give_up(old: str) -> bool:
     return False
 
 
-def _goes_by(path: str) -> bool:
+def _is_referenced(path: str) -> bool:
     try:
         file = FileBytes.open(path, follow=False)
     except FileNotFoundError:
         return False
     try:
-        return is_pinned(file)
+        return is_share_locked(file)
     finally:
         file.close()
 

@@ -25,7 +25,7 @@ from superchunk.exceptions import SuperchunkError
 if TYPE_CHECKING:
     from superchunk.storage.committed import CommittedFrame
 
-__all__ = ["Key", "Use", "enter", "find", "join", "known_at_forks", "move", "rejoin", "shares", "state_of"]
+__all__ = ["Key", "Use", "enter", "find", "forked", "join", "move", "rejoin", "shares", "state_of"]
 
 Key = tuple[int, int, int]
 """Device, inode, position of the frame in the file."""
@@ -49,7 +49,8 @@ class _Forked(Protocol):
         """Start anew in a child process; `torn`: a thread that is not there was in the middle of something."""
 
 
-_forked: WeakSet[_Forked] = WeakSet()
+forked: WeakSet[_Forked] = WeakSet()
+"""What starts anew in children of this process."""
 
 
 class _Holding(threading.local):
@@ -61,11 +62,6 @@ class _Holding(threading.local):
 
 
 _holding = _Holding()
-
-
-def known_at_forks(one: _Forked) -> None:
-    """Have `one` start anew in children of this process."""
-    _forked.add(one)
 
 
 class Use:
@@ -86,17 +82,17 @@ class Use:
         with _lock:
             state.uses = [use for use in state.uses if use() not in (self, None)]
             last = not state.uses
-            if last and shares(state):
-                del _frames[state.key]  # type: ignore[arg-type]  # it has one
-        if state.writing and not state.writers:
-            state.disable_writing()
+            if last and state.key is not None and _frames.get(state.key) is state:
+                del _frames[state.key]
         if last:
             state.close()
+        elif state.writing and not state.writers:
+            state.disable_writing()
 
     def __del__(self) -> None:
         """Leave, if nobody has seen to that."""
         state = getattr(self, "state", None)
-        if state is not None and any(use() in (self, None) for use in state.uses):
+        if state is not None and state.uses and any(use() in (self, None) for use in state.uses):
             self.leave()
 
 
@@ -169,7 +165,7 @@ def _before_fork() -> None:
     """Commit what waits, and take all locks, so that no thread is in the middle of a change."""
     _commit_waiting()
     until = time.monotonic() + _PATIENCE
-    for one in list(_forked):
+    for one in list(forked):
         _holding.all.append((one, one.lock.acquire(timeout=max(until - time.monotonic(), 0))))
 
 

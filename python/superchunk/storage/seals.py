@@ -1,4 +1,4 @@
-"""Seals of the chunks in one file: renewed after other writers, compared after a loss of power.
+"""Seals of the chunks in one file, compared after a loss of power; `copying` renews them after other writers.
 
 Source: docs/format/integrity.md, "What a reader concludes" and "Recovery".
 """
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk.exceptions import FormatError
-from superchunk.frame.integrity import SEAL_LEN
 from superchunk.storage.loading import check_fingerprint
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from superchunk.frame.index import Index
     from superchunk.frame.integrity import CommitRecord
-    from superchunk.storage.contiguous import ContiguousState
     from superchunk.storage.loading import Loaded
 
 __all__ = [
@@ -28,7 +26,6 @@ __all__ = [
     "UNSEALED",
     "after_power_loss",
     "checked_tail",
-    "renew_seals",
     "stored_entries",
 ]
 
@@ -38,17 +35,10 @@ SEALED, UNSEALED, STALE = 0, 1, 2
 ENTRIES_END = 2**61
 """Above every entry that a frame can have."""
 
-_SLAB = 8192
 _SECTOR = 512
 # A machine that lost its power had written out what was older than this, seconds.
 _WRITTEN_OUT = 3600.0
 _CLOCK_ERROR = 60.0
-
-
-def _start_of_machine() -> float:
-    """Return when this machine started, seconds since 1970."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.time() - (time.monotonic() if clock is None else time.clock_gettime(clock))
 
 
 def after_power_loss(changed_at: float) -> bool:
@@ -57,7 +47,8 @@ def after_power_loss(changed_at: float) -> bool:
     True for the hour before this machine started. Before that, the system had written
     everything out by itself; after it, nothing can have been lost yet.
     """
-    start = _start_of_machine()
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    start = time.time() - (time.monotonic() if clock is None else time.clock_gettime(clock))
     return start - _WRITTEN_OUT <= changed_at <= start + _CLOCK_ERROR
 
 
@@ -66,8 +57,7 @@ def stored_entries(index: Index) -> Iterator[list[tuple[int, int]]]:
     repeated = index.repeated_entry
     if repeated is not None and repeated < 0:
         return
-    for start in range(0, len(index), _SLAB):
-        entries = index.slice(start, min(start + _SLAB, len(index)))
+    for start, entries in index.slabs():
         yield [(nchunk, entry) for nchunk, entry in enumerate(entries, start) if entry >= 0]
 
 
@@ -94,12 +84,12 @@ def checked_tail(fd: int, start: int, loaded: Loaded, changed_at: float) -> None
         return
     if loaded.sealed is None:
         check_fingerprint(loaded)
-    if record is None or record.settled >= header.frame_len:
+    if record is None or record.last_synced >= header.frame_len:
         return
     _check_header(loaded, record)
-    settled = max(record.settled, record.sealed_from) - header.header_len
+    last_synced = max(record.last_synced, record.sealed_from) - header.header_len
     for slab in stored_entries(loaded.index):
-        tail = [(nchunk, entry) for nchunk, entry in slab if entry >= settled]
+        tail = [(nchunk, entry) for nchunk, entry in slab if entry >= last_synced]
         sources = [(fd, start + header.header_len + entry, max(header.cbytes - entry, 0)) for _, entry in tail]
         for (nchunk, entry), (status, _) in zip(tail, _engine.check_seals(sources), strict=True):
             if status != SEALED:
@@ -122,27 +112,3 @@ def _check_header(loaded: Loaded, record: CommitRecord) -> None:
                 expected="the bytes that the commit record tells",
                 found="others: a commit that was not synced did not reach the disk",
             )
-
-
-def renew_seals(state: ContiguousState) -> None:
-    """Bring seals up to date that another writer left behind a chunk that it changed.
-
-    Raises
-    ------
-    StorageError
-        The file cannot be read or written.
-
-    """
-    base = state.start + len(state.header_bytes)
-    places = sorted(entry for slab in stored_entries(state.index) for _, entry in slab)
-    for first in range(0, len(places), _SLAB):
-        slab_places = places[first : first + _SLAB]
-        sources = [state.place(entry, 0) for entry in slab_places]
-        found = _engine.check_seals(sources)
-        for n, (status, cbytes) in enumerate(found):
-            entry = slab_places[n]
-            end = entry + cbytes
-            following = places[first + n + 1] if first + n + 1 < len(places) else end + SEAL_LEN
-            if status == STALE and following >= end + SEAL_LEN:
-                seal = _engine.seal(state.file.pread(cbytes, base + entry))
-                state.file.pwrite(seal, base + end)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["LockSidecar", "environment_locking", "sidecar_path"]
+__all__ = ["LockSidecar", "sidecar_path"]
 
 _NOT_WRITABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _COUNTER_AT: Final = 8
@@ -104,11 +104,6 @@ else:
 
 
 _sidecars: WeakSet[LockSidecar] = WeakSet()
-
-
-def environment_locking() -> bool:
-    """Return whether the environment variable ``BLOSC_LOCKING`` asks for sidecars: set, not empty, not "0"."""
-    return os.environ.get("BLOSC_LOCKING", "") not in {"", "0"}
 
 
 def sidecar_path(path: str, *, sparse: bool) -> str:

@@ -52,19 +52,19 @@ from superchunk.storage.folder import (
     open_folder,
     remove_frame_folder,
 )
-from superchunk.storage.followed_folder import absolute, read_present, settled_frame
+from superchunk.storage.followed_folder import absolute, last_synced_frame, read_present
 from superchunk.storage.loading import PROBE_LEN, proof_of
 from superchunk.storage.locks import leads_to, separate
 from superchunk.storage.names import aside_of, take_name
-from superchunk.storage.pins import unpin
-from superchunk.storage.strays import remove_strays
+from superchunk.storage.orphans import remove_orphans
+from superchunk.storage.shared_locks import unlock_shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from superchunk.params import SyncLevel
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.committed import CommittedFrame
+    from superchunk.storage.protocol import FrameSettings
     from superchunk.storage.registry import Use
     from superchunk.storage.target import ReplaceRule
 
@@ -158,7 +158,7 @@ class SparseState(ChunkFiles):
         private
             Not to be shared with others: it will stay as it is.
         recover
-            Take the settled state if the present one is damaged.
+            Take the last synced state if the present one is damaged.
         place
             The name that the directory has while another one is about to take its own.
 
@@ -167,7 +167,7 @@ class SparseState(ChunkFiles):
         FileNotFoundError
             There is no such directory.
         DamagedFrameError
-            It is damaged, and the settled state is whole.
+            It is damaged, and the last synced state is whole.
         FormatError, UnsupportedError
             There is no frame, a damaged one, or one that this library does not read.
         StorageError
@@ -203,10 +203,10 @@ class SparseState(ChunkFiles):
             if isinstance(error, FileNotFoundError) and not leads_to(folder.path, folder.read_fd):
                 raise  # it was replaced meanwhile, and is being removed
             damage = error if isinstance(error, FormatError) else _no_index()
-            settled = settled_frame(folder)
-            if settled is None:
+            last_synced = last_synced_frame(folder)
+            if last_synced is None:
                 raise damage from error
-            file, loaded = settled
+            file, loaded = last_synced
             if not recover:
                 file.close()
                 if loaded.sealed is False:
@@ -214,7 +214,7 @@ class SparseState(ChunkFiles):
                 raise DamagedFrameError(damage, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
         return cls(folder, file, loaded, private=private)
 
-    def enable_writing(self, *, taking_turns: bool = False) -> None:
+    def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
 
         Files that no index names are removed; they are what a killed writer left.
@@ -234,14 +234,14 @@ class SparseState(ChunkFiles):
                 return
             if not os.access(self.folder.path, os.W_OK | os.X_OK):
                 raise StorageError(errno.EACCES, os.strerror(errno.EACCES), self.folder.path)
-            self._taking_turns = taking_turns
-            self._writer.acquire(self.folder.read_fd, self.path, shared=taking_turns)
+            self._takes_lock_turns = takes_lock_turns
+            self._writer.acquire(self.folder.read_fd, self.path, shared=takes_lock_turns)
             try:
                 if not leads_to(self.folder.path, self.folder.read_fd):
                     self._reload()
                 self.follow()  # what the last writer did until it let go
                 self.prove()
-                self._learn_files(tidy=not taking_turns)
+                self._learn_files(tidy=not takes_lock_turns)
             except BaseException:
                 self._writer.release()
                 raise
@@ -259,32 +259,32 @@ class SparseState(ChunkFiles):
         self._check_name()
         if self._renumber():
             index_chunk = None
-        parts = self._index_file(index_chunk, settled=sync)
+        parts = self._index_file(index_chunk, last_synced=sync)
         folder = self.folder.path
-        file = FileBytes.create(aside_in(folder), like=self.file, told_as=self.path)
+        file = FileBytes.create(aside_in(folder), like=self.file, display_path=self.path)
         try:
             file.pwrite(parts, 0)
             if sync:
                 self._sync_chunks()
                 file.sync()
-                sync_folder(folder, told_as=self.path)
+                sync_folder(folder, display_path=self.path)
             elif not (self.fresh or self.sync_level == "never"):
-                self._keep_settled()
+                self._retain_last_synced()
             self._keep_pinned()
         except BaseException:
-            unpin(self.file)
+            unlock_shared(self.file)
             file.close()
             try_to_remove(file.path)
             raise
         self._switch = switch = Switch(file=file, parts=parts, synced=sync)
         try:
-            replace_file(file.path, joined(folder, INDEX_NAME), told_as=self.path)
+            replace_file(file.path, joined(folder, INDEX_NAME), display_path=self.path)
         except SuperchunkError:
             self._call_off(switch)
             raise
         self._land(switch)
         if sync:
-            sync_folder(folder, told_as=self.path)
+            sync_folder(folder, display_path=self.path)
             self._synced = True
             self._name_synced()
 
@@ -300,12 +300,12 @@ class SparseState(ChunkFiles):
 
     def _call_off(self, switch: Switch) -> None:
         """Leave nothing of a switch that was not made."""
-        unpin(self.file)
+        unlock_shared(self.file)
         switch.file.close()
         try_to_remove(switch.file.path)
         self._switch = None
 
-    def _index_file(self, index_chunk: bytes | None, *, settled: bool) -> list[bytes]:
+    def _index_file(self, index_chunk: bytes | None, *, last_synced: bool) -> list[bytes]:
         """Return header, index chunk and trailer of the index file of the present state."""
         chunk = b""
         if len(self.index):
@@ -316,7 +316,9 @@ class SparseState(ChunkFiles):
         frame_len = len(self._raw_header) + len(chunk) + self._next_trailer_len()
         header = self._header(frame_len=frame_len, cbytes=self.live[0])
         all_sealed = self._all_sealed or not len(self.index)
-        trailer = self._next_trailer(header, chunk or None, settled=int(settled), sealed_from=int(not all_sealed))
+        trailer = self._next_trailer(
+            header, chunk or None, last_synced=int(last_synced), sealed_from=int(not all_sealed)
+        )
         return [header, chunk, trailer]
 
     def _land(self, switch: Switch) -> None:
@@ -327,7 +329,7 @@ class SparseState(ChunkFiles):
         header, chunk, trailer = switch.parts
         switch.file.path = joined(self.folder.path, INDEX_NAME)
         if self.file is not switch.file:
-            unpin(self.file)
+            unlock_shared(self.file)
             self._replace_file(switch.file)
         self._raw_header = header
         self._trailer_len = len(trailer)
@@ -347,7 +349,8 @@ class SparseState(ChunkFiles):
         self._garbage.update(self._dropped)
         self.epoch += 1
         self._pending, self._placed, self._dropped = [], [], []
-        self._remember()
+        self._remember(len(self.index))
+        self.index.forget()
         self._switch = None
 
     def _too_large(self) -> bool:
@@ -389,8 +392,8 @@ class SparseState(ChunkFiles):
     def _sync(self) -> None:
         if not self._synced:
             self._sync_chunks()
-            sync_files(self.folder.path, [INDEX_NAME], told_as=self.path)
-            sync_folder(self.folder.path, told_as=self.path)
+            sync_files(self.folder.path, [INDEX_NAME], display_path=self.path)
+            sync_folder(self.folder.path, display_path=self.path)
             self._unsynced = []
             self._synced = True
         self._name_synced()
@@ -398,7 +401,7 @@ class SparseState(ChunkFiles):
 
     def _name_synced(self) -> None:
         if self._new_name and self.unpublished is None:
-            sync_folder(os.path.dirname(self.folder.path), told_as=self.path)  # noqa: PTH120 - a str all the way
+            sync_folder(os.path.dirname(self.folder.path), display_path=self.path)  # noqa: PTH120 - a str all the way
             self._new_name = False
         self.fresh = False
 
@@ -408,17 +411,17 @@ class SparseState(ChunkFiles):
         if os.path.lexists(name) and self.sync_level != "never":
             self._sync()
         if take_name(self.folder.path, name, self.rule):
-            remove_strays(name)
+            remove_orphans(name)
         self.folder.path = name
         self.file.path = joined(name, INDEX_NAME)
-        for kept in [*self._pins, *([self._settled] if self._settled else [])]:
+        for kept in [*self._pins, *([self._last_synced] if self._last_synced else [])]:
             kept.path = joined(name, os.path.basename(kept.path))  # noqa: PTH119 - a str all the way
         self.unpublished = None
         self._new_name = True
         self.version += 1
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
-        """Commit down to the disk, and remove every file that nobody goes by.
+        """Commit down to the disk, and remove every file that nothing references.
 
         Parameters
         ----------
@@ -432,9 +435,9 @@ class SparseState(ChunkFiles):
 
         """
         self.commit(sync=True)
-        remove_strays(self.folder.path)
-        listing = list_folder(self.folder.path, told_as=self.path)
-        if self.sync_level == "never" and self._settled is not None:
+        remove_orphans(self.folder.path)
+        listing = list_folder(self.folder.path, display_path=self.path)
+        if self.sync_level == "never" and self._last_synced is not None:
             self._sync()
         self._garbage = listing.chunks.keys() - self._named() - self._ids.reserved
         self._held = set()
@@ -447,7 +450,7 @@ class SparseState(ChunkFiles):
     def disable_writing(self) -> None:
         """Let other processes write."""
         super().disable_writing()
-        self._close_kept()
+        self._close_retained()
         self._forget_files()
 
     def after_fork(self, *, torn: bool) -> None:
@@ -457,7 +460,7 @@ class SparseState(ChunkFiles):
         waiting = torn or self.waiting
         super().after_fork(torn=torn)
         self.unpublished = None
-        self._close_kept()
+        self._close_retained()
         self._forget_files()
         self._ids = ChunkIds()
         try:
@@ -480,7 +483,7 @@ class SparseState(ChunkFiles):
 
     def close(self) -> None:
         """Close the files."""
-        self._close_kept()
+        self._close_retained()
         super().close()
 
 

@@ -7,7 +7,7 @@ back into its list, after checking it::
     coordinator   ids = s.reserve_chunk_ids(3)            s.append_staged(staged)
     others                  stage_chunk(path, ids[i], data) -> StagedChunk
 
-The index never names a file before that. Files of ids that are never put into the list are strays,
+The index never names a file before that. Files of ids that are never put into the list are orphaned files,
 which the next opening for writing removes.
 
 Source: docs/format/sparse.md, "Several writers".
@@ -82,7 +82,7 @@ def place_chunk(folder: str, ident: int, chunk: bytes) -> StagedChunk:
     if info.special:
         return StagedChunk(chunk_id=ident, nbytes=info.nbytes, cbytes=info.cbytes, special=bytes(chunk))
     name, temporary = chunk_name(ident), staging_name(ident)
-    file = FileBytes.create(joined(folder, temporary), told_as=joined(folder, name))
+    file = FileBytes.create(joined(folder, temporary), display_path=joined(folder, name))
     try:
         try:
             file.pwrite([chunk, _engine.seal(chunk)], 0)

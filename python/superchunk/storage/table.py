@@ -23,21 +23,20 @@ from superchunk.exceptions import (
     FormatError,
     SuperchunkError,
 )
-from superchunk.frame.index import MAX_CHUNKS, count_special, special_kind
+from superchunk.frame.index import CHUNK_MIN, MAX_CHUNKS, count_special, special_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from superchunk._engine import Request, Source
     from superchunk.frame.index import Index
-    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.protocol import FrameSettings
 
 __all__ = ["ChunkTable"]
 
 _UNINIT = 4
-_SLAB = 8192
-_LONG_SLAB = 65536
-_CHUNK_MIN = 32
+_NEAR = 8192
+"""Chunk numbers within so many are looked up together."""
 _MAX_CHUNK_NBYTES = 2**31 - 33
 _SPREAD = 64
 """Chunk numbers that far apart, on average, are looked up one by one."""
@@ -95,7 +94,7 @@ class ChunkTable:
         self._specials: dict[tuple[int, int], bytes] = {}
         self._sizes: array[int] | None = None
         self._starts: array[int] | None = None
-        self._live: tuple[int, int] | None = (0, 0) if not len(index) else None
+        self._live: tuple[int, int] | None = None if nbytes else (0, 0)
 
     # What a store adds.
 
@@ -161,7 +160,7 @@ class ChunkTable:
         if not 0 <= first <= last < len(index):
             raise ChunkIndexError(first if first < 0 else last, len(index))
         place, special = self.place, self._special
-        if last - first < _SLAB or last - first < _SPREAD * len(nchunks):
+        if last - first < _NEAR or last - first < _SPREAD * len(nchunks):
             near = index.slice(first, last + 1)
             found = [(near[nchunk - first], nchunk) for nchunk in nchunks]
         else:
@@ -200,8 +199,7 @@ class ChunkTable:
             if index.repeated_entry is not None and index.repeated_entry < 0:
                 specials = len(index)
             else:
-                for start in range(0, len(index), _LONG_SLAB):
-                    entries = index.slice(start, min(start + _LONG_SLAB, len(index)))
+                for start, entries in index.slabs():
                     without = count_special(entries)
                     specials += without
                     self._check_stored(start + len(entries) - specials)
@@ -218,7 +216,7 @@ class ChunkTable:
             raise FormatError(
                 "index chunk, entries of stored chunks",
                 at=0,
-                expected=f"at most {most}, of {_CHUNK_MIN} bytes or more each",
+                expected=f"at most {most}, of {CHUNK_MIN} bytes or more each",
                 found=f"{count} or more",
             )
 
@@ -244,8 +242,7 @@ class ChunkTable:
         sizes = array("q")
         unknown: list[int] = []
         index = self.index
-        for start in range(0, len(index), _SLAB):
-            entries = index.slice(start, min(start + _SLAB, len(index)))
+        for start, entries in index.slabs():
             unknown += [nchunk for nchunk, entry in enumerate(entries, start) if entry < 0]
             self._check_stored(start + len(entries) - len(unknown))
             if len(unknown) > 1:

@@ -19,7 +19,7 @@ from superchunk.storage.proven import read_chunks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["transfer"]
 

@@ -14,7 +14,7 @@
 //! Source: docs/format/codecs.md, section "BloscLZ".
 
 use super::probe::Probe;
-use super::{FAR_BASE, LEAST, MAX_LITERALS, MAX_NEAR_DISTANCE, TAIL, load, store};
+use super::{FAR_BASE, LEAST, MAX_LITERALS, MAX_NEAR_DISTANCE, TAIL, differs, extensions, load, store};
 
 /// Bits of a hash, for short streams and for long ones.
 const SHORT_BITS: u32 = 13;
@@ -204,41 +204,6 @@ fn next_match<T: Table>(table: &mut T, src: &[u8], anchor: usize, mut at: usize,
         tries += 1;
     }
     None
-}
-
-/// Bytes that extend the length of a match of `gain + 2` bytes.
-pub(super) fn extensions(gain: usize) -> usize {
-    if gain >= 7 { (gain - 7) / 255 + 1 } else { 0 }
-}
-
-/// The first position from `at` on, at most `src.len() - 2`, whose byte differs from the one
-/// `distance` bytes before.
-#[inline]
-pub(super) fn differs(src: &[u8], at: usize, distance: usize) -> usize {
-    // Most matches end within a word.
-    if src.len() - at >= 10 {
-        let here = u64::from_le_bytes(load(src, at));
-        let bits = here ^ u64::from_le_bytes(load(src, at - distance));
-        if bits != 0 {
-            return at + bits.trailing_zeros() as usize / 8;
-        }
-    }
-    differs_later(src, at, distance)
-}
-
-/// As [`differs`], for long matches and near the end.
-fn differs_later(src: &[u8], at: usize, distance: usize) -> usize {
-    let limit = src.len() - 2;
-    let (words, rest) = src[at..limit].as_chunks::<8>();
-    let (other_words, other_rest) = src[at - distance..limit - distance].as_chunks::<8>();
-    for (n, (a, b)) in words.iter().zip(other_words).enumerate() {
-        let bits = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-        if bits != 0 {
-            return at + 8 * n + bits.trailing_zeros() as usize / 8;
-        }
-    }
-    let bytes = rest.iter().zip(other_rest);
-    at + 8 * words.len() + bytes.take_while(|(a, b)| a == b).count()
 }
 
 /// Writes literals in runs of at most 32 and returns the new end of the output.

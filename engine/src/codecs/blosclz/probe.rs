@@ -5,8 +5,7 @@
 //!
 //! Source: docs/format/codecs.md, section "The encoder of C-Blosc2".
 
-use super::encode::{differs, extensions};
-use super::{LEAST, MAX_LITERALS, MAX_NEAR_DISTANCE, TAIL, load};
+use super::{LEAST, MAX_LITERALS, MAX_NEAR_DISTANCE, TAIL, differs, extensions, load};
 
 /// Bits of a hash at most.
 const MAX_BITS: u32 = 14;

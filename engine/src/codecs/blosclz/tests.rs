@@ -3,7 +3,6 @@
 
 use proptest::prelude::*;
 
-use super::encode::extensions;
 use super::probe::Probe;
 use super::*;
 use crate::testing::noise;

@@ -130,7 +130,7 @@ struct Sequence {
     /// First byte that is copied.
     copied: u32,
     /// From how far back, in bytes and 3 more; up to 3 it is one of the offsets used last.
-    far: u32,
+    offset: u32,
     /// Literals before those of this sequence.
     literals: u32,
 }
@@ -139,7 +139,7 @@ impl Sequence {
     /// Which of the offsets used last is used again, 0 the latest; 3 for one less than the latest, None for a new one.
     #[inline(always)]
     fn again(&self) -> Option<u32> {
-        (self.far <= 3).then(|| (self.far + u32::from(self.copied == self.start)).saturating_sub(1))
+        (self.offset <= 3).then(|| (self.offset + u32::from(self.copied == self.start)).saturating_sub(1))
     }
 }
 
@@ -151,7 +151,7 @@ fn offset_of(sequences: &[Sequence], looks: &mut usize) -> Option<usize> {
     for sequence in sequences.iter().rev() {
         *looks = looks.checked_sub(1)?;
         place = match (sequence.again(), place) {
-            (None, 0) => return (sequence.far as usize - 3).checked_sub(less),
+            (None, 0) => return (sequence.offset as usize - 3).checked_sub(less),
             (Some(3), 0) => {
                 less += 1;
                 0
@@ -173,7 +173,7 @@ type Tables = [Table; 3];
 struct Reader<'a> {
     bits: Backward<'a>,
     length: u64,
-    far: u64,
+    offset: u64,
     copying: u64,
     start: u64,
     literals: u64,
@@ -184,9 +184,9 @@ impl<'a> Reader<'a> {
     fn new([lengths, distances, matches]: &Tables, section: &'a [u8]) -> Option<Self> {
         let mut bits = Backward::new(section)?;
         let length = bits.read(lengths.log.into())?;
-        let far = bits.read(distances.log.into())?;
+        let offset = bits.read(distances.log.into())?;
         let copying = bits.read(matches.log.into())?;
-        Some(Self { bits, length, far, copying, start: 0, literals: 0 })
+        Some(Self { bits, length, offset, copying, start: 0, literals: 0 })
     }
 
     /// Read a sequence, and unless it is the last one the next states.
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         // These bits are on their way before it is known how many of them are this sequence's.
         let word = self.bits.word();
         let l = lengths.cell(self.length);
-        let o = distances.cell(self.far);
+        let o = distances.cell(self.offset);
         let m = matches.cell(self.copying);
         let extra = u64::from(l.extra) + u64::from(m.extra) + u64::from(o.extra);
         let below = u64::from(o.nbits) + u64::from(m.nbits);
@@ -212,18 +212,22 @@ impl<'a> Reader<'a> {
         let nliterals = u64::from(l.value) + low(extras, l.extra.into());
         let extras = extras >> (l.extra % 64);
         let ncopied = u64::from(m.value) + low(extras, m.extra.into());
-        let far = u64::from(o.value) + (extras >> (m.extra % 64));
+        let offset = u64::from(o.value) + (extras >> (m.extra % 64));
         let copied = self.start + nliterals;
-        let sequence =
-            Sequence { start: half(self.start), copied: half(copied), far: half(far), literals: half(self.literals) };
+        let sequence = Sequence {
+            start: half(self.start),
+            copied: half(copied),
+            offset: half(offset),
+            literals: half(self.literals),
+        };
         let (start, literals) = (copied + ncopied, self.literals + nliterals);
         if LAST {
             return Some((sequence, Self { bits, start, literals, ..self }));
         }
-        let far = u64::from(o.base) + low(states, o.nbits.into());
+        let offset = u64::from(o.base) + low(states, o.nbits.into());
         let copying = u64::from(m.base) + low(states >> (o.nbits % 64), m.nbits.into());
         let length = u64::from(l.base) + low(states >> (below % 64), l.nbits.into());
-        Some((sequence, Self { bits, length, far, copying, start, literals }))
+        Some((sequence, Self { bits, length, offset, copying, start, literals }))
     }
 
     /// Read sequences, into all `slots` or until byte `to` is reached. Returns how many, and the state behind them.
@@ -396,7 +400,7 @@ impl Ranges {
         if literals > count as u64 || start + count as u64 != full as u64 + literals {
             return None;
         }
-        slots[number] = Sequence { start: half(start), copied: half(full as u64), far: 0, literals: half(literals) };
+        slots[number] = Sequence { start: half(start), copied: half(full as u64), offset: 0, literals: half(literals) };
         *nsequences = number + 1;
         Some(())
     }
@@ -563,7 +567,7 @@ mod tests {
     fn encoded(src: &[u8], clevel: u8) -> Vec<u8> {
         let mut coded = vec![0; src.len() + 1000];
         let mut encoder = Encoder::new(clevel, None).unwrap();
-        let length = encoder.encode(encoder.rungs() - 1, src, &mut coded).unwrap();
+        let length = encoder.encode(encoder.candidates() - 1, src, &mut coded).unwrap();
         coded.truncate(length);
         coded
     }
@@ -629,17 +633,17 @@ mod tests {
             let (mut recent, mut sequences) = ([1_u32, 4, 8], Vec::new());
             for _ in 0..20 {
                 let state = random.number();
-                let (far, literals) = (1 + (state >> 33) as u32 % 5, (state >> 40) as u32 % 2);
-                let far = if far > 3 { far + (state >> 45) as u32 % 1000 } else { far };
+                let (offset, literals) = (1 + (state >> 33) as u32 % 5, (state >> 40) as u32 % 2);
+                let offset = if offset > 3 { offset + (state >> 45) as u32 % 1000 } else { offset };
                 let [first, second, third] = recent;
-                recent = match if far > 3 { 5 } else { far + u32::from(literals == 0) } {
+                recent = match if offset > 3 { 5 } else { offset + u32::from(literals == 0) } {
                     1 => recent,
                     2 => [second, first, third],
                     3 => [third, first, second],
                     4 => [first.wrapping_sub(1), first, second],
-                    _ => [far - 3, first, second],
+                    _ => [offset - 3, first, second],
                 };
-                sequences.push(Sequence { start: 0, copied: literals, far, literals: 0 });
+                sequences.push(Sequence { start: 0, copied: literals, offset, literals: 0 });
                 let found = offset_of(&sequences, &mut 20);
                 if recent.iter().all(|&offset| (1..2000).contains(&offset)) {
                     assert_eq!(found, Some(recent[0] as usize), "{sequences:?}");

@@ -57,7 +57,7 @@ pub(super) fn unshuffle(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) {
 }
 
 /// The most planes that [`unshuffle_planes`] takes.
-pub(crate) const MAX_PLANES: usize = 16;
+pub const MAX_PLANES: usize = 16;
 
 /// Whether there is code for items of `width` bytes whose planes may lie apart.
 pub(super) const fn may_lie_apart(width: usize) -> bool {
@@ -65,7 +65,7 @@ pub(super) const fn may_lie_apart(width: usize) -> bool {
 }
 
 /// Undo [`shuffle`] for 2, 4, 8 or 16 planes of the same length, wherever they are; `dst` takes all their bytes.
-pub(crate) fn unshuffle_planes(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) {
+pub fn unshuffle_planes(isa: Isa, planes: &[&[u8]], dst: &mut [u8]) {
     if !unshuffle_planes_fast(isa, planes, planes.len(), dst) {
         scalar::unshuffle(planes.len(), &planes.iter().copied(), dst);
     }

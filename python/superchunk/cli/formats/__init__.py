@@ -1,4 +1,4 @@
-"""The formats that ``superchunk convert`` moves arrays between, a module for each.
+"""The formats that ``superchunk convert`` converts arrays between, a module for each.
 
 ::
 
@@ -9,10 +9,10 @@
     x.zarr        zarr     a directory of chunks, format 2 or 3         superchunk[zarr]
     x.h5:/a/b     hdf5     a dataset in an HDF5 file                    superchunk[hdf5]
 
-Each has ``open_source(place)`` and ``create(place, plan)``, which give a `base.Source` to read boxes from and a
-`base.Target` to write boxes to. `places` finds out which module a name on the command line means; `boxes` cuts an
-array into boxes that fit into memory; `attributes` says which values of metadata go where. A further format is a
-module of these two functions and a row in `places`.
+Each module has ``open_source(place)``, which returns a `base.Source` to read boxes from, and ``create(place, plan)``,
+which returns a `base.Target` to write boxes to. `places` finds the module for a name on the command line. `boxes`
+divides an array into boxes that fit into memory. `attributes` states which format stores which values. A new format is
+a module with these two functions and a row in `places`.
 
 Source: docs/cli.md, section "Arrays".
 """

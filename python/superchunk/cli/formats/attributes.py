@@ -1,4 +1,4 @@
-"""Values of attributes, in words that all formats have: Python's own, and NumPy's arrays.
+"""Values of attributes, in types that all formats share: Python's own, and NumPy's arrays.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What all formats have in common: something to read boxes from, something to write boxes to."""
+"""The interface of all formats: a source to read boxes from, a target to write boxes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting an array into boxes that fit into memory, and boxes into runs of items.
+"""Dividing an array into boxes that fit into memory, and boxes into runs of items.
 
 ::
 

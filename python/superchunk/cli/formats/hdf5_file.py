@@ -1,10 +1,10 @@
 """The file beneath a new HDF5 file.
 
-HDF5 keeps part of a file in memory and writes it when the file is closed. If it cannot, since the disk is full, it
-never lets go of the file, and the program ends with a segmentation fault. So it writes through this file, which never
-fails: after the first error all that is written is swallowed, for nobody will want the file, and `check` raises it.
+HDF5 keeps part of a file in memory and writes it when the file is closed. If that write fails on a full disk, HDF5
+never releases the file, and the program ends with a segmentation fault. So HDF5 writes through this file object, which
+never fails: after the first error it discards all writes, and `check` raises the error.
 
-No signal may come in between (`signals.undisturbed`), for its exception would be such a failure.
+Signals wait meanwhile (`signals.undisturbed`), because the exception of a signal would be such a failure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a name on the command line means: which format, which file, which array in it.
+"""The meaning of a name on the command line: which format, which file, which array in it.
 
-What exists is known by its content, what is to be made by its name.
+The content identifies an existing file, the suffix a new one.
 """
 
 from __future__ import annotations
