@@ -165,6 +165,27 @@ def test_no_module_needs_itself_to_be_loaded() -> None:
     assert [loop for module in graph if (loop := loop_from(module, graph))] == []
 
 
+def test_array_modules_need_each_other_in_pairs_at_most() -> None:
+    """Imports inside functions and for type checkers count: no circle leads through more than two of them."""
+    arrays: dict[str, set[str]] = {}
+    for one in IMPORTS:
+        if one.where.startswith("superchunk.arrays") and one.what.startswith("superchunk.arrays."):
+            arrays.setdefault(one.where, set()).add(one.what)
+    assert len(arrays) > 10
+    reached: dict[str, set[str]] = {}
+    for module in arrays:
+        found, ahead = set[str](), [module]
+        while ahead:
+            new = arrays.get(ahead.pop(), set()) - found
+            found |= new
+            ahead += new
+        reached[module] = found
+    circles = {
+        module: {other for other in found if module in reached.get(other, ())} for module, found in reached.items()
+    }
+    assert max(map(len, circles.values())) <= 2, circles
+
+
 @pytest.mark.parametrize("package", sorted(OPTIONAL))
 def test_an_optional_package_is_imported_in_its_rooms_only(package: str) -> None:
     found = [one for one in IMPORTS if one.what.partition(".")[0] == package]

@@ -8,17 +8,21 @@ Source: docs/format/b2nd.md, "Rules for a safe reader".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from superchunk._shaped import layout_of
 from superchunk.exceptions import ArgumentError, FormatError
 from superchunk.frame.b2nd import LAYERS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from superchunk.frame.b2nd import ArrayLayout
     from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["check_change"]
+
+_LAYERS: Final = frozenset(LAYERS)
 
 
 def check_change(store: ChunkStore, *, added: int = 0, nbytes: int | None = None) -> None:
@@ -39,7 +43,8 @@ def check_change(store: ChunkStore, *, added: int = 0, nbytes: int | None = None
         There is an array, and it has no such chunk, or needs those that there are; a ValueError.
 
     """
-    layout = _binding(store)
+    meta = store.meta
+    layout = None if _LAYERS.isdisjoint(meta) else _binding(store, meta)
     if layout is None:
         return
     if nbytes is not None and nbytes != store.chunksize:
@@ -54,11 +59,8 @@ def check_change(store: ChunkStore, *, added: int = 0, nbytes: int | None = None
         raise ArgumentError(msg)
 
 
-def _binding(store: ChunkStore) -> ArrayLayout | None:
+def _binding(store: ChunkStore, meta: Mapping[str, bytes]) -> ArrayLayout | None:
     """Return the array's layer, None if there is none or it cannot be true."""
-    meta = store.meta
-    if not any(name in meta for name in LAYERS):
-        return None
     try:
         layout = layout_of(meta)
     except FormatError:

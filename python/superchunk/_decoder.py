@@ -2,9 +2,9 @@
 
 ::
 
-    SChunk ── Decoder ──> plan_read ──> _engine.read           bytes of the container
-    array internals ── Decoder ──────> _engine.read_box        items of a box
-                          └──────────> _engine.read_points     single items
+    SChunk ── Decoder ──────────────> _engine.read             bytes of the container
+    array internals ── Decoder ─────> _engine.read_box         items of a box
+                          └─────> _engine.read_points      single items
 
 The engine is asked without the shape of blocks first, because most containers do not need it. If a chunk needs the
 shape, or ZFP, the read starts anew with them. A store is given with each call, so that one decoder reads the
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from superchunk import _engine
-from superchunk._plan import chunk_start, chunks_of, plan_read
+from superchunk._plan import chunk_start, chunks_of
 from superchunk._shaped import ZFP_IDS, layout_of, needs_shape, zfp_hooks
 from superchunk._user import hooks_for, ucodecs_registry, ufilters_registry
 from superchunk.exceptions import FormatError, UnsupportedError
@@ -84,7 +84,7 @@ class Decoder:
         """
         if self.postfilter is not None:
             return self._read_filtered(store, self.postfilter, start, stop, out)
-        requests = plan_read(store, start, stop)
+        requests = store.requests(start, stop)
         if self.verified:
             self._check_whole(store, chunks_of(store, start, stop)[0], requests)
         return self.read(store, requests, out)

@@ -178,7 +178,8 @@ class Encoder:
 
     def chunk(self, data: memoryview, at: int) -> bytes:
         """Return `data`, which begins at byte `at` of the container, as a chunk."""
-        return _engine.compress(self.filtered(data, at), self.params)
+        content = data if self.prefilter is None else self.filtered(data, at)
+        return _engine.compress(content, self._params or self.params)
 
     def chunk_of_filled(self, data: memoryview) -> bytes:
         """Return `data` as a chunk, past the prefilter."""

@@ -551,8 +551,10 @@ class SChunk(ContextManaged):
         if store is not None and decoder.postfilter is None and not decoder.verified:
             typesize = decoder.typesize
             if type(key) is slice:
-                start, stop, step = key.indices(store.nbytes // typesize)
-                small = step == 1 and 0 < (stop - start) * typesize <= _SMALL
+                start, stop, step = key.start, key.stop, key.step
+                if not (type(start) is int and type(stop) is int and step is None and 0 <= start < stop):
+                    start, stop, step = key.indices(store.nbytes // typesize)
+                small = step in (None, 1) and 0 < (stop - start) * typesize <= _SMALL
             else:
                 start = key if type(key) is int else -1
                 stop, small = start + 1, start >= 0
@@ -560,12 +562,11 @@ class SChunk(ContextManaged):
                 found = store.read_small(start * typesize, stop * typesize, typesize)
                 if found is not None:
                     return found
-        return self._items(key)
+        store = store or self._handle.store
+        return store.read_consistent(self._items, store, key)
 
-    @of_one_state
-    def _items(self, key: SupportsIndex | slice) -> bytes:
-        """Return the items that `key` names: the general way of `__getitem__`."""
-        store = self._handle.store_if_open or self._handle.store
+    def _items(self, store: ChunkStore, key: SupportsIndex | slice) -> bytes:
+        """Return the items that `key` names, of one state of the store: the general way of `__getitem__`."""
         store.refresh()
         typesize = self._decoder.typesize
         if isinstance(key, slice):
@@ -854,10 +855,11 @@ class SChunk(ContextManaged):
 
         """
         store = self._handle.writable_store()
-        if self._encoder.prefilter is None:  # other threads need not wait while this one compresses
-            return store.append([encode_data(store, self._encoder, data, 0)])
+        encoder = self._encoder
+        if encoder.prefilter is None:  # other threads need not wait while this one compresses
+            return store.append([encode_data(store, encoder, data, 0)])
         with store.batch():
-            return store.append([encode_data(store, self._encoder, data, store.nbytes)])
+            return store.append([encode_data(store, encoder, data, store.nbytes)])
 
     def insert_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
         """Compress `data` into a chunk before chunk `nchunk`; the number of chunks appends.

@@ -225,8 +225,8 @@ class ChunkSource(Protocol):
         """Return where chunk `nchunk` is; a chunk without stored bytes is made."""
         ...
 
-    def single_chunk_request(self, start: int, stop: int) -> Request | None:
-        """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
+    def requests(self, start: int, stop: int) -> list[Request]:
+        """Return the requests that read bytes ``start:stop``, of which there is one or more, in order of the chunks."""
         ...
 
     def read_small(

@@ -14,6 +14,7 @@ Source: docs/format/cframe.md, "Special entries" and "Variable chunk sizes".
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -139,6 +140,39 @@ class ChunkTable:
         entry = self.index[nchunk]
         source = self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
         return (source, min(size, self.nbytes - nchunk * size), low, high, 0)
+
+    def requests(self, start: int, stop: int) -> list[Request]:
+        """Return the requests that read bytes ``start:stop``, of which there is one or more, in order of the chunks.
+
+        ::
+
+            bytes of the container   |<----------------- start:stop ----------------->|
+            chunks                 [ 3         ][ 4         ][ 5         ][ 6         ]
+            requests               (s3, n3, a, n3, 0) (s4, n4, 0, n4, ..) ... (s6, n6, 0, z, ..)
+        """
+        index, place, special = self.index, self.place, self._special
+        size, nbytes = self.fixed_size, self.nbytes
+        found: list[Request] = []
+        if size > 0:
+            first, last = start // size, (stop - 1) // size
+            if last >= len(index):
+                raise ChunkIndexError(last, len(index))
+            base = first * size
+            for nchunk, entry in enumerate(index.slice(first, last + 1), first):
+                source = place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
+                length = min(size, nbytes - base)
+                low, high = max(start - base, 0), min(stop - base, length)
+                found.append((source, length, low, high, base + low - start))
+                base += size
+            return found
+        starts = self.starts()
+        first, last = bisect_right(starts, start) - 1, bisect_right(starts, stop - 1) - 1
+        for nchunk, source in enumerate(self.sources(first, last + 1), first):
+            base, end = starts[nchunk], starts[nchunk + 1]
+            low, high = max(start, base), min(stop, end)
+            if low < high:
+                found.append((source, end - base, low - base, high - base, low - start))
+        return found
 
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""

@@ -103,10 +103,6 @@ class TableView(ABC):
         """Return where chunk `nchunk` is."""
         return self._open.source(nchunk)
 
-    def single_chunk_request(self, start: int, stop: int) -> Request | None:
-        """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
-        return self._open.single_chunk_request(start, stop)
-
     def read_small(
         self,
         start: int,  # noqa: ARG002
@@ -117,6 +113,10 @@ class TableView(ABC):
     ) -> bytes | None:
         """Return None: only of what stands in one file a small part is read in a special way."""
         return None
+
+    def requests(self, start: int, stop: int) -> list[Request]:
+        """Return the requests that read bytes ``start:stop``, of which there is one or more, in order of the chunks."""
+        return self._open.requests(start, stop)
 
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""
