@@ -30,9 +30,9 @@ FOLDERS = {
 }
 
 DOORS_UP = {
-    ("superchunk.meta", "superchunk._frames"),  # a value of a metalayer may be a whole frame
-    ("superchunk._pickling", "superchunk._frames"),  # unpickling opens the path again
-    ("superchunk.schunk", "superchunk._frames"),  # `superchunk.schunk.open`, a name of python-blosc2
+    ("superchunk.meta", "superchunk"),  # a value of a metalayer may be a whole frame
+    ("superchunk._pickling", "superchunk"),  # unpickling opens the path again
+    ("superchunk.schunk", "superchunk"),  # `superchunk.schunk.open`, a name of python-blosc2
 }
 """Imports inside functions that lead to a room above, and why."""
 
