@@ -165,6 +165,29 @@ def test_no_module_needs_itself_to_be_loaded() -> None:
     assert [loop for module in graph if (loop := loop_from(module, graph))] == []
 
 
+def reached_from(module: str, graph: dict[str, set[str]]) -> set[str]:
+    """Return the modules to which imports lead from one."""
+    reached, ahead = set[str](), [module]
+    while ahead:
+        onward = graph.get(ahead.pop(), set()) - reached
+        reached |= onward
+        ahead += onward
+    return reached
+
+
+def test_no_circle_of_imports_has_more_than_two_modules() -> None:
+    """With imports for types and those inside functions; the doors and the front's list of all names excepted."""
+    graph: dict[str, set[str]] = {}
+    for one in IMPORTS:
+        front = "superchunk" in {one.where, one.what}
+        if one.what in MODULES and not front and (one.where, one.what) not in DOORS_UP:
+            graph.setdefault(one.where, set()).add(one.what)
+    reached = {module: reached_from(module, graph) for module in graph}
+    circles = {tuple(sorted(n for n in reached[m] if m in reached.get(n, ()))) for m in graph if m in reached[m]}
+    assert len(reached) > len(MODULES) // 2
+    assert [circle for circle in circles if len(circle) > 2] == []
+
+
 @pytest.mark.parametrize("package", sorted(OPTIONAL))
 def test_an_optional_package_is_imported_in_its_rooms_only(package: str) -> None:
     found = [one for one in IMPORTS if one.what.partition(".")[0] == package]
