@@ -34,63 +34,63 @@ SECONDS_OF_SIGNALS ?= 300
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-14s %s\n' "$$verb" "$$does"; done
 
-demo: $(BUILT) ## real data into frames: measured, verified, drawn into demo-output/
+demo: $(BUILT) ## compress real data, measure, verify with blosc2, draw into demo-output/
 	$(BIN)/python examples/demo/demo.py
 
-test: test-rust test-python ## every test, of the engine and of the package
+test: test-rust test-python ## run every test, of the engine and of the package
 
 test-rust:
 	cargo test --workspace --locked
 
-test-peer: $(BUILT) ## python-blosc2's own storage tests on superchunk, against the table of differences; 2 minutes
+test-peer: $(BUILT) ## run python-blosc2's own storage tests on superchunk, against the table of differences; 2 minutes
 	$(BIN)/python tests/peer/run.py -n $(WORKERS)
 
 test-python: $(BUILT)
 	HYPOTHESIS_STORAGE_DIRECTORY=target/hypothesis $(BIN)/python -m pytest -n $(WORKERS)
 
-check: ## everything that CI runs: formats, lints, types, docs, tests
+check: ## run everything that CI runs: formats, lints, types, docs, tests
 	.ci/run
 
-bench: $(BUILT) ## the benchmark suite against blosc2, zarr, h5py and others; 25 minutes; figures in docs and README anew
+bench: $(BUILT) ## measure against blosc2, zarr, h5py and others, 25 minutes; write the figures of docs and README
 	$(BIN)/python benchmarks/suite.py
 
-bench-quick: $(BUILT) ## the same in less than three minutes, into benchmarks/out
+bench-quick: $(BUILT) ## measure the same in less than three minutes, into benchmarks/out
 	$(BIN)/python benchmarks/suite.py --quick
 
-bench-matrix: $(BUILT) ## chunks against the package blosc2, cell by cell; CELLS="--codec lz4 --data text" for some
+bench-matrix: $(BUILT) ## measure chunks against blosc2, cell by cell; CELLS="--codec lz4 --data text" for some
 	$(BIN)/python benchmarks/matrix.py $(CELLS)
 
-bench-more: $(BUILT) ## arrays of several dimensions, and the price of safety, against blosc2
+bench-more: $(BUILT) ## measure arrays of several dimensions, and the cost of safety, against blosc2
 	$(BIN)/python benchmarks/arrays.py
 	$(BIN)/python benchmarks/durability.py
 
-figures: $(BUILT) ## tables and picture of docs and README anew from benchmarks/results
+figures: $(BUILT) ## write tables and picture of docs and README from benchmarks/results
 	$(BIN)/python benchmarks/report.py
 
-lab: $(BUILT) ## the crash laboratory, STATES=1000000 states
+lab: $(BUILT) ## run the crash laboratory over STATES=1000000 states
 	PYTHONPATH=tests $(BIN)/python -m crashlab --states $(STATES)
 
-lab-paths: $(BUILT) ## every call that takes a path, every kind of thing there, every mode, and intruders at the rename
+lab-paths: $(BUILT) ## try every call that takes a path, with every kind of file, mode, and foreign files at the rename
 	$(BIN)/python tests/labs/paths.py
 
-lab-repair: $(BUILT) ## the laboratory of repair, DAMAGES=1000 damages of each of 36 frames
+lab-repair: $(BUILT) ## repair DAMAGES=1000 damages of each of 36 frames
 	PYTHONPATH=tests $(BIN)/python tests/labs/repair.py --cases $(DAMAGES)
 
-lab-arrays: $(BUILT) ## the array laboratory, EXAMPLES=100000 examples against NumPy
+lab-arrays: $(BUILT) ## compare EXAMPLES=100000 random arrays with NumPy
 	HYPOTHESIS_STORAGE_DIRECTORY=target/hypothesis SUPERCHUNK_ARRAY_EXAMPLES=$(EXAMPLES) \
 		$(BIN)/python -m pytest -n $(WORKERS) --timeout 0 tests/test_stateful_ndarray.py
 
-lab-schedules: $(BUILT) ## drawn schedules of threads, handles and processes, forks, turns of writers; CASES=5000 SEED=1
+lab-schedules: $(BUILT) ## try random schedules of threads, handles and processes, forks, lock turns; CASES=5000 SEED=1
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.schedules --cases $(CASES) --seed $(SEED)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.forks --cases $$(( $(CASES) / 25 )) --seed $(SEED)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.turns
 
-lab-interrupts: $(BUILT) ## Ctrl-C at every line and bytecode of every operation, and real signals; INTERRUPTS=0 of each (all)
+lab-interrupts: $(BUILT) ## interrupt every line and bytecode of every operation, and send signals; INTERRUPTS=0 tries all
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --grain line --cases $(INTERRUPTS) --seed $(SEED)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --grain signal --cases $(INTERRUPTS) --seed $(SEED)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --signals --seconds $(SECONDS_OF_SIGNALS) --seed $(SEED)
 
-fuzz: $(BUILT) ## every fuzz target, a minute each
+fuzz: $(BUILT) ## run every fuzz target, a minute each
 	PYTHON=$(abspath $(BIN))/python fuzz/run
 
 docs: $(BUILT) ## run the examples in the documentation and in docstrings
@@ -99,7 +99,7 @@ docs: $(BUILT) ## run the examples in the documentation and in docstrings
 
 build: $(BUILT) ## build the engine in release mode into .venv
 
-wheel: $(INSTALLED) ## a wheel for CPython 3.11 and later, into target/wheels
+wheel: $(INSTALLED) ## build a wheel for CPython 3.11 and later, into target/wheels
 	$(BIN)/maturin build --release --locked
 
 format: $(INSTALLED) ## format Rust and Python

@@ -23,17 +23,17 @@ POINTS = 200_000
 
 
 def field(step: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """Return one time step of a wave that runs round."""
+    """Return one time step of a moving wave."""
     return np.sin(np.linspace(0, 40, POINTS) + step / 3).astype("f4")
 
 
 def simulate(step: int, chunk_id: int) -> superchunk.StagedChunk:
-    """Compute a time step and write it, in whatever process this runs."""
+    """Compute a time step and write it, in a worker process."""
     return superchunk.stage_chunk(PATH, chunk_id, field(step))
 
 
 def main() -> None:
-    """Coordinate."""
+    """Reserve ids, start the workers, and commit."""
     cparams = superchunk.CParams(codec=superchunk.Codec.LZ4, typesize=4)
     with superchunk.SChunk(chunksize=POINTS * 4, cparams=cparams, urlpath=PATH, contiguous=False, mode="w") as frame:
         ids = frame.reserve_chunk_ids(STEPS)

@@ -14,7 +14,7 @@ import superchunk
 PATH = Path("numbers.b2frame")
 DAY = np.arange(50_000, dtype="i8")
 
-# All of a transaction, or nothing; and what is there is on the disk.
+# A transaction commits all of its changes or none, and the commit is on the disk.
 with superchunk.SChunk(chunksize=DAY.nbytes, cparams={"typesize": 8}, urlpath=PATH, mode="w") as numbers:
     with numbers.transaction():
         for day in range(3):
@@ -43,12 +43,12 @@ try:
 except superchunk.FormatError as error:
     print("open:", error)
 
-# The newest commit that is whole can be read at once,
+# `recover=True` reads the newest intact commit immediately,
 with superchunk.open(PATH, recover=True) as numbers:
     print(f"recover: {numbers.nchunks} chunks, days = {numbers.vlmeta['days']}")
 
-# and repair saves all that can be saved, into another file, and says how sure it is.
-superchunk.remove_urlpath("repaired.b2frame")  # of an earlier run
+# and repair writes every intact part to another file and reports how certain each is.
+superchunk.remove_urlpath("repaired.b2frame")  # left by an earlier run
 report = superchunk.repair(PATH, "repaired.b2frame")
 print("repair:", report)
 with superchunk.open("repaired.b2frame") as numbers:

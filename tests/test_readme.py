@@ -95,6 +95,14 @@ def test_the_files_that_the_architecture_names_are_there() -> None:
     assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
 
 
+def test_the_files_that_design_notes_name_are_there() -> None:
+    folders = ("benchmarks", "bindings", "docs", "engine", "examples", "fuzz", "io", "python", "tests")
+    there = {f"/{path.relative_to(ROOT).as_posix()}" for one in folders for path in (ROOT / one).rglob("*.*")}
+    for page in (ROOT / "docs" / "design").glob("*.md"):
+        for name in re.findall(r"`([\w./]+\.(?:py|rs))`", page.read_text("utf-8")):
+            assert any(path.endswith(f"/{name}") for path in there), f"{page.name} names {name}"
+
+
 def test_every_design_note_is_in_the_list_of_design_notes() -> None:
     folder = ROOT / "docs" / "design"
     listed = set(re.findall(r"\]\((\w+\.md)\)", (folder / "README.md").read_text("utf-8")))

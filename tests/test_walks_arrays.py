@@ -43,7 +43,7 @@ def calls_of(work: Callable[[], object]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("key", "most", "files"),
     [
-        pytest.param(np.s_[1, 2, 3, 4], 15, 10, id="an item"),
+        pytest.param(np.s_[1, 2, 3, 4], 13, 9, id="an item"),
         pytest.param(np.s_[1:4, 2:5, 1:3, 0:2], 14, 11, id="a slice within a chunk"),
         pytest.param(np.s_[-2, 1:5, ..., 1:3, -2:], 16, 11, id="an ellipsis within a chunk"),
         pytest.param(np.s_[1:4, 2:5, 1:3, 5:9], 34, 14, id="a slice of two chunks"),

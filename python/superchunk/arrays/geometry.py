@@ -180,6 +180,24 @@ class ArrayGeometry:
             place = place + inner // block * between + inner % block * within
         return number, place
 
+    def item_at(self, key: object) -> int | None:
+        """Return where the item is that a key of integers selects, in items from the first chunk's first.
+
+        None for every other key, for integers below 0 and for those outside the array: this is one pass, for the
+        most frequent reads.
+        """
+        entries = key if type(key) is tuple else (key,)
+        if len(entries) != self.ndim or self.shown is not None:
+            return None
+        place = 0
+        chunk_items = self.chunk_items
+        for at, (size, chunk, step, block, between, within) in zip(entries, self.axis_plans, strict=False):
+            if type(at) is not int or not 0 <= at < size:
+                return None
+            first, inner = divmod(at, chunk)
+            place += first * step * chunk_items + inner // block * between + inner % block * within
+        return place
+
     def chunk_numbers(self, box: Sequence[Any]) -> list[int]:
         """Return the numbers of the chunks that a box intersects, ascending.
 

@@ -32,7 +32,7 @@ from superchunk.arrays.conversions import NumPyConversions
 from superchunk.arrays.fields import Fields, NDField
 from superchunk.arrays.geometry import view_geometry
 from superchunk.arrays.pinning import changing
-from superchunk.arrays.reading import read_box, read_into, read_key, read_small
+from superchunk.arrays.reading import read_box, read_into, read_item, read_key, read_small
 from superchunk.arrays.resizing import append_items, resize_array
 from superchunk.arrays.selection import checked_indices, plan_box, select, select_orthogonal, select_taken
 from superchunk.arrays.view import ArrayView, read_geometry
@@ -331,9 +331,15 @@ class NDArray(NumPyConversions, ContextManaged):
             return NDField(self, key)
         store = self._handle.store or self._handle.opened()
         geometry = self._geometry
-        box = plan_box(key, geometry.shape) if geometry.shown is None else None
         decoder = self.schunk._decoder
-        if box is not None and store.path is not None and decoder.postfilter is None and not decoder.verified:
+        direct = store.path is not None and decoder.postfilter is None and not decoder.verified
+        if direct and type(key[-1] if type(key) is tuple and key else key) is int:
+            place = geometry.item_at(key)
+            items = None if place is None else read_item(store, self._layer, geometry, place)
+            if items is not None:
+                return items
+        box = plan_box(key, geometry.shape) if geometry.shown is None else None
+        if direct and box is not None:
             items = read_small(store, self._layer, geometry, box)
             if items is not None:
                 return items

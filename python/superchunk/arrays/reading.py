@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from superchunk.arrays.view import ArrayView
     from superchunk.storage.base import ChunkStore
 
-__all__ = ["read_box", "read_into", "read_key", "read_selection", "read_small"]
+__all__ = ["read_box", "read_into", "read_item", "read_key", "read_selection", "read_small"]
 
 _MOST_POINTS = 2**22
 """Points for which chunk and place are worked out at a time: 64 MB of numbers."""
@@ -44,6 +44,26 @@ _SLAB = 2**23
 """Bytes that are read at a time for a mask, or those of one row of chunks."""
 _MOST_MASKED = 2**26
 """Bytes of a row of chunks, up to which that is done."""
+
+
+def read_item(store: ChunkStore, layer: str, geometry: ArrayGeometry, place: int) -> NumpyArray[Any] | None:
+    """Return one item if the store can give it in one call; None otherwise.
+
+    Parameters
+    ----------
+    store, layer, geometry
+        As for `read_small`.
+    place
+        Where the item is, in items from the first chunk's first.
+
+    """
+    if store.meta[layer] != geometry.meta_bytes:
+        return None
+    itemsize = geometry.itemsize
+    item, buffer = geometry.empty(())
+    start = place * itemsize
+    found = store.read_small(start, start + itemsize, itemsize, buffer)
+    return None if found is None else item
 
 
 def read_small(store: ChunkStore, layer: str, geometry: ArrayGeometry, planned: BoxPlan) -> NumpyArray[Any] | None:
@@ -64,13 +84,8 @@ def read_small(store: ChunkStore, layer: str, geometry: ArrayGeometry, planned: 
     box, shape = planned
     itemsize = geometry.itemsize
     if not shape:
-        if store.meta[layer] != geometry.meta_bytes:
-            return None
         number, place = geometry.locate([start for start, _, _ in box])
-        at = (number * geometry.chunk_items + place) * itemsize
-        items, buffer = geometry.empty(shape)
-        found = store.read_small(at, at + itemsize, itemsize, buffer)
-        return None if found is None else items
+        return read_item(store, layer, geometry, number * geometry.chunk_items + place)
     if prod(shape) * itemsize > _SMALL:
         return None
     number = 0
