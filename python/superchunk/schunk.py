@@ -321,7 +321,10 @@ class SChunk(ContextManaged):
     ) -> Self:
         """Return a SChunk on a store that exists."""
         schunk = cls.__new__(cls)
-        schunk._attach_opened(handle, cparams, dparams or DParams())  # noqa: SLF001  (its own)
+        if cparams is None:
+            schunk._attach(handle, None, dparams or DParams())  # noqa: SLF001  (its own)
+        else:
+            schunk._attach_opened(handle, cparams, dparams or DParams())  # noqa: SLF001  (its own)
         return schunk
 
     def _attach(self, handle: Handle, cparams: CParams | Encoder | None, dparams: DParams) -> None:
