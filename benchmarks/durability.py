@@ -78,8 +78,8 @@ def huge(name: str, folder: str, count: int) -> Figures:
 def make_huge(folder: str, count: int) -> None:
     """Write a frame of `count` chunks, every tenth of them plain."""
     import superchunk
-    from superchunk.storage.base import FrameSettings
     from superchunk.storage.frames import FrameStore
+    from superchunk.storage.protocol import FrameSettings
 
     zeros = superchunk._engine.special_chunk(1, 400, 1)  # noqa: SLF001 - what no other call makes as fast
     plain = superchunk.compress2(bytes(range(200)) * 2, typesize=1, codec=superchunk.Codec.LZ4)
@@ -147,7 +147,7 @@ def follow(name: str, folder: str, count: int) -> Figures:
             for _ in range(10):
                 s.append_data(bytes(range(250)) * 4)
         handle = b.open(path, mode="r")
-        store = handle._handle.opened()  # noqa: SLF001 - the look alone
+        store = handle._handle.store  # noqa: SLF001 - the look alone
         rounds = []
         for _ in range(9):
             start = time.perf_counter()

@@ -49,7 +49,7 @@ def array_over(
     schunk = SChunk.__new__(SChunk)
     schunk._attach(handle, params, superchunk.DParams())
     if layout.nchunks:
-        handle.opened().fill_special(1, layout.nchunks * layout.chunk_items * itemsize, None)
+        handle.store.fill_special(1, layout.nchunks * layout.chunk_items * itemsize, None)
     array = NDArray(schunk)
     if plain.size:
         array[...] = plain

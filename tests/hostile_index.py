@@ -9,7 +9,7 @@ from superchunk import _engine
 from superchunk.frame.header import FIXED_LEN, FrameHeader
 from superchunk.frame.metalayers import write_metalayers
 from superchunk.frame.trailer import Trailer
-from superchunk.storage.base import FrameSettings
+from superchunk.storage.protocol import FrameSettings
 
 CHUNKSIZE: Final = 400
 ZEROS: Final = b"\0\0\0\0\0\0\0\x81"

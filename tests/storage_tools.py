@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 TYPESIZE = 4
 CHUNKSIZE = 400

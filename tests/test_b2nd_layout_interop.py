@@ -17,9 +17,9 @@ import superchunk
 from superchunk.frame.b2nd import ArrayLayout
 from superchunk.frame.dtypes import dtype_text
 from superchunk.frame.metalayers import read_metalayers
-from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import write_cframe
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.protocol import FrameSettings
 
 ZEROS = 1
 

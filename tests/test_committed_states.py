@@ -306,7 +306,7 @@ def test_who_reads_while_a_commit_tidies_up_sees_what_was_committed(
     chunks = np.random.default_rng(5).integers(0, 256, (6, 100_000), "u1")
     how: dict[str, Any] = {"chunksize": 100_000, "contiguous": contiguous, "sync": "never"}
     s = SChunk(data=chunks[:5], urlpath=tmp_path / "frame", **how)
-    state = s._handle.opened()._frame  # type: ignore[attr-defined]
+    state = s._handle.store._frame  # type: ignore[attr-defined]
     write, tidy = state._write, state._committed
     found: list[bytes] = []
 
@@ -421,7 +421,7 @@ def test_many_small_changes_that_wait_keep_no_more_than_the_index(
                 with monkeypatch.context() as patched:
                     patched.setattr("superchunk.storage.committed.CommittedFrame._index_chunk", full_disk)
                     assert numbers(reader) == list(range(400))
-        index = s._handle.opened()._frame.index  # type: ignore[attr-defined]
+        index = s._handle.store._frame.index  # type: ignore[attr-defined]
         assert len(index._journal) <= 2
         assert numbers(s) == [*range(200, 400), *range(200)]
         s.flush()

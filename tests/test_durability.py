@@ -17,8 +17,8 @@ from superchunk import SChunk
 from superchunk.exceptions import DamagedFrameError, FormatError, ReadOnlyError, StorageError
 from superchunk.frame.integrity import SEAL_MAGIC, record_len
 from superchunk.storage import file as storage_file
-from superchunk.storage.base import FrameSettings
 from superchunk.storage.frames import FrameStore
+from superchunk.storage.protocol import FrameSettings
 from superchunk.storage.seals import after_power_loss
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_a_transaction_happens_whole_or_not_at_all(path: str, *, stored: bool) -
     s = SChunk(chunksize=4000, urlpath=path if stored else None, mode="w" if stored else "a", cparams={"typesize": 4})
     s.append_data(NOISE[:4000])
     s.vlmeta["a"] = 1
-    before = look(s._handle.opened())
+    before = look(s._handle.store)
     with pytest.raises(KeyError), s.transaction():  # noqa: PT012 - the block is the point
         s.append_data(NOISE[4000:8000])
         s.vlmeta["a"] = 2
@@ -103,7 +103,7 @@ def test_a_transaction_happens_whole_or_not_at_all(path: str, *, stored: bool) -
         s[10:20] = bytes(40)
         s.delete_chunk(1)
         raise KeyError
-    assert look(s._handle.opened()) == before
+    assert look(s._handle.store) == before
     with s.transaction():
         s.append_data(NOISE[4000:8000])
         s.vlmeta["a"] = 2
@@ -146,12 +146,12 @@ def test_a_transaction_inside_another_is_refused(path: str) -> None:
 def test_a_transaction_that_cannot_be_written_leaves_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     s = grown(path)
     s.flush()
-    before, raw = look(s._handle.opened()), Path(path).read_bytes()
+    before, raw = look(s._handle.store), Path(path).read_bytes()
     for writes in range(3):
         with failing_after(writes, monkeypatch), pytest.raises(StorageError), s.transaction():  # noqa: PT012
             s.append_data(NOISE[:4000])
             s.vlmeta["a"] = 1
-        assert look(s._handle.opened()) == before
+        assert look(s._handle.store) == before
         assert Path(path).read_bytes()[: len(raw)] == raw
 
 
@@ -332,7 +332,7 @@ def test_a_long_header_changes_whole_or_not_at_all(path: str, monkeypatch: pytes
             else:
                 done = True
         with superchunk.open(path, snapshot=True) as found:  # as another process finds it
-            seen = found._handle.opened().meta["long"]
+            seen = found._handle.store.meta["long"]
             assert seen in ((new,) if done else (old, new))
             assert found[:] == NOISE[:400]
         if seen == new:
@@ -341,7 +341,7 @@ def test_a_long_header_changes_whole_or_not_at_all(path: str, monkeypatch: pytes
             assert Path(path).read_bytes().count(b"o" * 3000) >= 1
         store.close()
         with superchunk.open(path) as found:
-            assert found._handle.opened().meta["long"] == old
+            assert found._handle.store.meta["long"] == old
         assert b"o" * 3000 in Path(path).read_bytes()[:4000]
 
 

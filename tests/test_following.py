@@ -104,7 +104,7 @@ def test_a_change_is_one_change_however_long_it_is_looked_at(tmp_path: Path, *, 
     path = str(tmp_path / "frame")
     make(path, contiguous=contiguous)
     with superchunk.open(path) as handle:
-        tick = handle._handle.opened().change_tick
+        tick = handle._handle.store.change_tick
         for _ in range(3):
             assert not handle.refresh()
             assert handle.nchunks == 3
@@ -112,7 +112,7 @@ def test_a_change_is_one_change_however_long_it_is_looked_at(tmp_path: Path, *, 
         expected = by_c_blosc2(path)
         for _ in range(50):
             assert chunks_of(handle) == expected
-        assert handle._handle.opened().change_tick == tick + 1
+        assert handle._handle.store.change_tick == tick + 1
 
 
 def written_through_a_mapping(path: Path, raw: bytes) -> None:

@@ -127,7 +127,7 @@ def test_a_child_reads_beside_a_thread_that_holds_the_state(path: str, *, snapsh
     with superchunk.open(path, snapshot=snapshot) as s:
 
         def read(busy: Busy) -> None:
-            with s._handle.opened()._open.lock:
+            with s._handle.store._open.lock:
                 busy.stay()
 
         def child() -> list[int]:
@@ -188,7 +188,7 @@ def test_a_child_changes_its_copy_of_a_store_in_memory() -> None:
     s.append_data(bytes(CHUNK))
 
     def write(busy: Busy) -> None:
-        with s._handle.opened().lock:  # type: ignore[attr-defined]
+        with s._handle.store.lock:  # type: ignore[attr-defined]
             busy.stay()
 
     def child() -> int:
@@ -224,5 +224,5 @@ def test_forks_in_two_threads_at_a_time_let_go_of_everything(path: str) -> None:
             thread.join()
         assert not failures
         s.append_data(bytes([3]) * CHUNK)
-        assert s._handle.opened()._open.lock.acquire(blocking=False)
-        s._handle.opened()._open.lock.release()
+        assert s._handle.store._open.lock.acquire(blocking=False)
+        s._handle.store._open.lock.release()

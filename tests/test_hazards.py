@@ -215,7 +215,7 @@ def test_metadata_limits_raise_and_do_no_harm(path: Path) -> None:
 
 def test_8193_names_are_refused_not_crashed_on() -> None:
     s = SChunk()
-    store = s._handle.opened()
+    store = s._handle.store
     chunk = superchunk.compress2(b"x")
     with store.batch():
         for number in range(8192):

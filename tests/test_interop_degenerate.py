@@ -110,7 +110,7 @@ def test_the_first_layers_have_no_dtype(tmp_path: Path) -> None:
     layout = ArrayLayout((4, 5), (2, 3), (1, 2))
     params = superchunk.CParams(typesize=8, blocksize=16)
     place = superchunk.Storage(urlpath=tmp_path / "old.b2nd")
-    store = create_handle(place, settings_of(params, 1), 64, {"caterva": layout.to_bytes()}, publish=True).opened()
+    store = create_handle(place, settings_of(params, 1), 64, {"caterva": layout.to_bytes()}, publish=True).store
     store.fill_special(1, 4 * 64, None)
     store.close()
     array = superchunk.open(tmp_path / "old.b2nd", mode="a")

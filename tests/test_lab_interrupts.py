@@ -10,7 +10,7 @@ from labs import interrupts, signals
 
 import superchunk
 from superchunk._opening import create_handle
-from superchunk.storage.base import FrameSettings
+from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -89,7 +89,7 @@ def test_frames_of_the_same_bytes_change_alone(tmp_path: Path) -> None:
 def test_a_cached_geometry_is_that_of_the_layer(tmp_path: Path) -> None:
     array(str(tmp_path / "array"))
     with superchunk.open(str(tmp_path / "array")) as a:
-        raw = a.schunk._handle.opened().meta["b2nd"]
+        raw = a.schunk._handle.store.meta["b2nd"]
     anew, kept = ArrayGeometry(raw, ArrayLayout.from_bytes(raw), 8), geometry_of(raw, 8)
     assert kept is geometry_of(bytes(bytearray(raw)), 8)
     names = set(ArrayGeometry.__slots__) - {"native"}

@@ -180,8 +180,7 @@ def test_a_change_is_on_disk_when_the_assignment_returns(tmp_path: Path) -> None
     s = SChunk(data=np.arange(1000), chunksize=80, urlpath=path, meta={"m": 1})
     s.vlmeta["v"] = "now"
     assert (
-        superchunk.from_cframe(path.read_bytes()[: superchunk.open(path)._handle.opened().frame_len]).vlmeta["v"]
-        == "now"
+        superchunk.from_cframe(path.read_bytes()[: superchunk.open(path)._handle.store.frame_len]).vlmeta["v"] == "now"
     )
     s.meta["m"] = 2
     theirs = blosc2.open(str(path))
@@ -207,7 +206,7 @@ def test_a_frame_holds_sixteen_and_the_error_says_why_not_more(tmp_path: Path) -
 
 def test_values_are_stored_as_python_blosc2_stores_them(s: SChunk) -> None:
     s.vlmeta["v"] = "abc" * 1000
-    chunk = s._handle.fresh().vlmeta["v"]
+    chunk = s._handle.refreshed_store().vlmeta["v"]
     info = superchunk._engine.describe(chunk)
     assert (info.codec, info.typesize) == (5, 1)
     assert len(chunk) < 100
@@ -215,7 +214,7 @@ def test_values_are_stored_as_python_blosc2_stores_them(s: SChunk) -> None:
 
 def test_a_value_that_claims_far_more_than_its_chunk_can_hold_is_not_unpacked(s: SChunk) -> None:
     bomb = superchunk._engine.special_chunk(1, 2**30, 1)
-    s._handle.opened().set_vlmeta("bomb", bomb)
+    s._handle.store.set_vlmeta("bomb", bomb)
     with pytest.raises(ValueError, match="claims to hold 1073741824"):
         s.vlmeta["bomb"]
     s.vlmeta.clear()

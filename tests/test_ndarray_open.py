@@ -82,14 +82,14 @@ def test_of_both_layers_that_of_today_counts(tmp_path: Path) -> None:
     with superchunk.open(tmp_path / "both") as again:
         assert again.shape == (9, 10)
         assert (again[:7] == PLAIN).all()
-        assert again.schunk._handle.opened().meta["caterva"] == older
+        assert again.schunk._handle.store.meta["caterva"] == older
 
 
 def test_a_layer_that_contradicts_the_chunks_is_refused(path: str) -> None:
     with superchunk.open(path, mode="a") as a:
-        layer = a.schunk._handle.opened().meta["b2nd"]
+        layer = a.schunk._handle.store.meta["b2nd"]
         wrong = layer[:5] + (9).to_bytes(8, "big") + layer[13:]
-        a.schunk._handle.opened().set_meta("b2nd", wrong)
+        a.schunk._handle.store.set_meta("b2nd", wrong)
         with pytest.raises(superchunk.FormatError, match="number of chunks"):
             _ = a[0]
     with pytest.raises(superchunk.FormatError, match="number of chunks"):

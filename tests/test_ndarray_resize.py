@@ -179,7 +179,7 @@ def test_what_appends_leave_behind_is_what_a_new_handle_finds(tmp_path: Path) ->
     array = superchunk.zeros((0,), chunks=(10,), blocks=(4,), dtype="i4", urlpath=path, mode="w")
     for n in range(1, 30):
         array.append(np.full(n % 7, n))
-        assert array._geometry.meta_bytes == read_geometry(array._handle.opened(), "b2nd").meta_bytes
+        assert array._geometry.meta_bytes == read_geometry(array._handle.store, "b2nd").meta_bytes
     wanted = array[:]
     with contextlib.suppress(InterruptedError), array.schunk.transaction():
         array.append([1, 2, 3])

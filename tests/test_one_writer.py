@@ -195,7 +195,7 @@ def test_a_closed_frame_that_is_still_known_keeps_no_other_from_starting_anew_in
     path: str, *, contiguous: bool
 ) -> None:
     closed = [new(f"{path}{n}", n, contiguous=False) for n in range(8)]
-    states = [s._handle.opened()._frame for s in closed]  # type: ignore[attr-defined]
+    states = [s._handle.store._frame for s in closed]  # type: ignore[attr-defined]
     for s in closed:
         s.close()
     s = new(path, 1, contiguous=contiguous)

@@ -136,10 +136,10 @@ def test_a_frame_that_is_closed_and_not_collected_does_not_keep_others_from_a_ch
     states = []
     for name in ("a", "b", "c"):
         closed = _filled(tmp_path / name, contiguous=contiguous)
-        states.append(closed._handle.store._state)  # type: ignore[union-attr]
+        states.append(closed._handle.store_if_open._state)  # type: ignore[union-attr]
         closed.close()
     frame = _filled(tmp_path / "frame", contiguous=contiguous)
-    inherited = frame._handle.store._state  # type: ignore[union-attr]
+    inherited = frame._handle.store_if_open._state  # type: ignore[union-attr]
     before = inherited.lock
     child = os.fork()
     if not child:
@@ -162,7 +162,7 @@ def test_a_child_forked_in_a_transaction_leaves_it_to_the_parent(tmp_path: Path,
             if child:
                 assert os.waitpid(child, 0)[1] == 0
         if not child and frame.nchunks == 3 and superchunk.open(path).nchunks == 3:
-            state = frame._handle.store._state  # type: ignore[union-attr]
+            state = frame._handle.store_if_open._state  # type: ignore[union-attr]
             status = 2 if state.busy or state.waiting else 0
     finally:
         if not child:
@@ -221,7 +221,7 @@ def test_a_signal_handler_may_flush_in_the_middle_of_a_change(
             frame.flush()
         elif call == "close":
             with suppress(StorageError):
-                frame.close() if other._handle.store is None else other.close()
+                frame.close() if other._handle.store_if_open is None else other.close()
         else:
             superchunk.open(path, "a").close()
 
@@ -311,7 +311,7 @@ def test_a_copy_is_of_one_state_while_others_write(tmp_path: Path) -> None:
         done.append(True)
 
     with superchunk.open(path, "r") as reader:
-        store = reader._handle.opened()
+        store = reader._handle.store
         target = SChunk(chunksize=400)
         thread = threading.Thread(target=change)
 
@@ -320,7 +320,7 @@ def test_a_copy_is_of_one_state_while_others_write(tmp_path: Path) -> None:
                 thread.start()
                 thread.join(0.2)
 
-        transfer(store, target._handle.opened(), progress)
+        transfer(store, target._handle.store, progress)
         thread.join()
         assert target[:] == content
         assert reader[:] == content[400:]

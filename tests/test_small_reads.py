@@ -104,7 +104,7 @@ def test_damage_is_told_as_by_the_general_way(tmp_path: Path) -> None:
     saved(path)
     content = bytearray(path.read_bytes())
     with superchunk.open(str(path), mode="r") as s:
-        start = s._handle.opened().source(0)[1]
+        start = s._handle.store.source(0)[1]
     content[start + 32 : start + 36] = b"\xff\xff\xff\x7f"
     path.write_bytes(content)
     with superchunk.open(str(path), mode="r") as s, pytest.raises(FormatError, match="bstarts"):
@@ -184,7 +184,7 @@ def test_damage_in_a_small_box_is_told_as_by_the_general_way(tmp_path: Path) -> 
     superchunk.asarray(ITEMS.reshape(400, 500), urlpath=str(path)).schunk.close()
     content = bytearray(path.read_bytes())
     with superchunk.open(str(path), mode="r").schunk as s:
-        start = s._handle.opened().source(0)[1]
+        start = s._handle.store.source(0)[1]
     content[start + 32 : start + 36] = b"\xff\xff\xff\x7f"
     path.write_bytes(content)
     with pytest.raises(FormatError, match="bstarts"):

@@ -46,7 +46,7 @@ def new(path: Path, nchunks: int = 0) -> SChunk:
 
 def store_of(schunk: SChunk) -> Any:  # noqa: ANN401 - its state too, which no protocol has
     """Return what has the chunks."""
-    return schunk._handle.opened()
+    return schunk._handle.store
 
 
 def files(path: Path) -> set[str]:
@@ -95,9 +95,7 @@ def test_each_stored_chunk_has_a_file_with_its_seal(path: Path) -> None:
 
 
 def test_without_seals_a_file_is_the_chunk(path: Path) -> None:
-    store = FrameStore.create(
-        path, superchunk.SChunk()._handle.opened().settings, CHUNK, {}, seal=False, contiguous=False
-    )
+    store = FrameStore.create(path, superchunk.SChunk()._handle.store.settings, CHUNK, {}, seal=False, contiguous=False)
     chunk = superchunk.compress2(part(1), typesize=1)
     store.insert(0, [chunk])
     store.flush()
@@ -399,10 +397,10 @@ import sys, superchunk
 s = superchunk.open(sys.argv[1], mode="a")
 for n in range(int(sys.argv[2])):
     plain = bytes([n % 251]) * 200 + bytes(range(200))
-    with s._handle.opened().batch():
+    with s._handle.store.batch():
         for nchunk in range(s.nchunks):
             s.update_data(nchunk, plain, True)
-    s._handle.opened().publish()
+    s._handle.store.publish()
 s.close()
 """
 

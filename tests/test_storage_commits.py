@@ -23,12 +23,12 @@ from superchunk.exceptions import (
 )
 from superchunk.frame.header import FrameHeader
 from superchunk.frame.integrity import record_len
-from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import write_cframe
 from superchunk.storage.contiguous import ContiguousState
 from superchunk.storage.file import FileBytes
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,15 +16,15 @@ from superchunk import _engine
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError
 from superchunk.frame.header import FrameHeader
 from superchunk.frame.index import special_entry
-from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import read_cframe, write_cframe
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 SETTINGS = FrameSettings(typesize=TYPESIZE)
 HOSTILE = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "hostile"

@@ -18,15 +18,15 @@ from superchunk.exceptions import (
     SuperchunkError,
 )
 from superchunk.frame.integrity import record_len
-from superchunk.storage.base import FrameSettings
 from superchunk.storage.cframe import read_cframe, write_cframe
 from superchunk.storage.frames import FrameStore
 from superchunk.storage.memory import MemoryStore
+from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 SETTINGS = FrameSettings(typesize=TYPESIZE)
 

@@ -174,7 +174,7 @@ def open(  # noqa: A001  (the name users know)
         compact_above=compact_above,
     )
     try:
-        if handle.options.mode == "w" and not is_array(handle.opened()):
+        if handle.options.mode == "w" and not is_array(handle.store):
             reset_handle(handle)
         return _fitting(SChunk._of_handle(handle, cparams, decompress))  # noqa: SLF001  (its own constructor for this)
     except SuperchunkError as error:  # the layer of an array knows of no file
@@ -284,10 +284,10 @@ def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize =
 def _fitting(schunk: SChunk) -> SChunk | NDArray:
     """Return the array that a SChunk holds, or the SChunk."""
     handle = schunk._handle  # noqa: SLF001  (it has just been made)
-    meta = handle.opened().meta
+    meta = handle.store.meta
     if not meta:
         return schunk
-    if not is_array(handle.opened()):
+    if not is_array(handle.store):
         if not PLACEHOLDERS.isdisjoint(meta):
             from superchunk._placeholders import check_holds_data  # noqa: PLC0415  (few frames are placeholders)
 

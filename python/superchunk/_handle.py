@@ -39,13 +39,13 @@ def of_one_state(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate
     """
 
     @wraps(method)
-    def steadily(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        store = self._handle.store
-        if store is None or not store.shifting:
+    def read_consistent(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        store = self._handle.store_if_open
+        if store is None or not store.is_mutable:
             return method(self, *args, **kwargs)
-        return store.steadily(method, self, *args, **kwargs)
+        return store.read_consistent(method, self, *args, **kwargs)
 
-    return steadily
+    return read_consistent
 
 
 class Handle:
@@ -66,7 +66,7 @@ class Handle:
 
     """
 
-    __slots__ = ("contiguous", "options", "path", "store", "urlpath")
+    __slots__ = ("contiguous", "options", "path", "store_if_open", "urlpath")
 
     def __init__(
         self,
@@ -77,14 +77,15 @@ class Handle:
         path: str | None = None,
         contiguous: bool = False,
     ) -> None:
-        self.store: ChunkStore | None = store
+        self.store_if_open: ChunkStore | None = store
         self.options = options or OpenOptions()
         self.urlpath = urlpath
         self.path = path
         self.contiguous = contiguous
 
-    def opened(self) -> ChunkStore:
-        """Return the store.
+    @property
+    def store(self) -> ChunkStore:
+        """The store.
 
         Raises
         ------
@@ -92,18 +93,18 @@ class Handle:
             The handle was closed.
 
         """
-        if self.store is None:
+        if self.store_if_open is None:
             msg = f"the handle on {self.urlpath or 'this SChunk'} is closed"
             raise ClosedError(msg)
-        return self.store
+        return self.store_if_open
 
-    def fresh(self) -> ChunkStore:
+    def refreshed_store(self) -> ChunkStore:
         """Return the store, after a look whether somebody else changed it."""
-        store = self.opened()
+        store = self.store
         store.refresh()
         return store
 
-    def writing(self) -> ChunkStore:
+    def writable_store(self) -> ChunkStore:
         """Return the store for a change.
 
         Raises
@@ -114,9 +115,9 @@ class Handle:
             The handle was closed.
 
         """
-        store = self.store
+        store = self.store_if_open
         if store is None:
-            store = self.opened()
+            store = self.store
         if self.options.mode == "r":
             msg = f"{self.urlpath}: opened in reading mode (mode 'r'), which allows no changes"
             raise ReadOnlyError(msg)
@@ -132,7 +133,7 @@ class Handle:
             Writing failed; the handle stays open and keeps what is pending.
 
         """
-        store = self.store
+        store = self.store_if_open
         if store is not None:
             most = self.options.compact_above
             if most is not None and store.writable:
@@ -140,4 +141,4 @@ class Handle:
                 if dead > most * (dead + store.cbytes):
                     store.compact()
             store.close()
-            self.store = None
+            self.store_if_open = None

@@ -45,7 +45,7 @@ class ContextManaged(InfoMixin):
 
     def __enter__(self) -> Self:
         """Return the object; leaving the block closes it."""
-        self._handle.opened()
+        _ = self._handle.store
         return self
 
     def __exit__(

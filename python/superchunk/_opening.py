@@ -357,13 +357,13 @@ def create_handle(
 @contextmanager
 def publishing(handle: Handle) -> Iterator[None]:
     """Give a new file its name once its first content is in it; on an error, of that too, drop it."""
-    store = handle.opened()
+    store = handle.store
     try:
         yield
         if isinstance(store, FrameStore):
             store.publish()
     except BaseException:
-        handle.store = None
+        handle.store_if_open = None
         if isinstance(store, FrameStore):
             store.discard()
         raise
@@ -382,13 +382,13 @@ def reset_handle(handle: Handle) -> None:
     if offset:
         msg = f"mode 'w': cannot empty a frame inside a larger file, at offset {offset}"
         raise ArgumentError(msg)
-    store = handle.opened()
+    store = handle.store
     path = handle.path
     if path is None:
         return
     settings, chunksize, meta = store.settings, store.snapshot().chunksize, dict(store.meta)
     store.close()
-    handle.store = FrameStore.create(
+    handle.store_if_open = FrameStore.create(
         path, settings, chunksize, meta, contiguous=handle.contiguous, options=handle.options
     )
 

@@ -44,7 +44,7 @@ def reduced(handle: Handle, dparams: DParams, *, filtered: bool = False, array: 
         The handle is closed.
 
     """
-    store, options = handle.opened(), handle.options
+    store, options = handle.store, handle.options
     if handle.path is None:
         raise TypeError("a container in memory cannot be pickled; use to_cframe() and from_cframe()")
     if options.mmap_mode == "c":

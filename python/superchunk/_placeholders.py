@@ -65,7 +65,7 @@ def check_holds_data(handle: Handle) -> None:
         It stands for something else, or is a cache that is not complete.
 
     """
-    store = handle.opened()
+    store = handle.store
     meta = store.meta
     found = placeholder_text(meta)
     if found is None:

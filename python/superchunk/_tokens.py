@@ -59,8 +59,8 @@ def token_of(handle: Handle) -> tuple[object, ...]:
         The file cannot be read.
 
     """
-    store = handle.opened()
-    if isinstance(store, FrameStore) and store.pinned:
+    store = handle.store
+    if isinstance(store, FrameStore) and store.is_snapshot:
         return ("snapshot", _place(handle), handle.options.offset, *store.identity(), _digest(_parts_of_state(store)))
     if isinstance(store, FrameStore):
         if store.writable:
@@ -72,7 +72,7 @@ def token_of(handle: Handle) -> tuple[object, ...]:
             return (_place(handle), handle.options.offset, *_of_path(_place(handle), handle.options.offset))
         except FileNotFoundError:  # it was removed, or has not got its name yet; it can be read all the same
             pass
-    with store.steady():
+    with store.pinned():
         return ("content", _digest(_parts_of_content(store)))
 
 

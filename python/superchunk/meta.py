@@ -124,7 +124,7 @@ class Meta(Mapping[str, Any]):
         self._handle = handle
 
     def _meta(self) -> Mapping[str, bytes]:
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         return store.told(lambda: store.meta)
 
     def raw(self, name: str | bytes) -> bytes:
@@ -156,7 +156,7 @@ class Meta(Mapping[str, Any]):
             The length differs.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         old = self.raw(name)
         new = bytes(byte_view(content, "content"))
         if len(new) != len(old):
@@ -177,7 +177,7 @@ class Meta(Mapping[str, Any]):
 
     def __setitem__(self, name: str | bytes, value: object) -> None:
         """Replace a value by one whose packed length is the same."""
-        self._handle.writing()
+        self._handle.writable_store()
         self.raw(name)
         self.set_raw(name, values.pack(value, extensions=False))
 
@@ -286,7 +286,7 @@ class VlMeta(MutableMapping[str, Any]):
         return self._handle.options.locking
 
     def _vlmeta(self) -> Mapping[str, bytes]:
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         return store.told(lambda: store.vlmeta)
 
     def raw(self, name: str | bytes) -> bytes:
@@ -328,7 +328,7 @@ class VlMeta(MutableMapping[str, Any]):
             The name is over 31 bytes, or there are as many metalayers as there can be.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         checked = checked_name(name)
         layers = store.vlmeta
         limit, kind = (
@@ -353,13 +353,13 @@ class VlMeta(MutableMapping[str, Any]):
         if _is_everything(name):
             self.update(value)  # type: ignore[call-overload]
             return
-        self._handle.writing()
+        self._handle.writable_store()
         checked = checked_name(name)
         self.set_raw(checked, values.pack(value, default=_write_frame))
 
     def __delitem__(self, name: str | bytes) -> None:
         """Remove a value."""
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         if _key(name) not in store.vlmeta:
             msg = f"vlmeta: no metalayer {name!r}"
             raise MetalayerKeyError(msg)
@@ -426,7 +426,7 @@ class VlMeta(MutableMapping[str, Any]):
 
     def clear(self) -> None:
         """Remove all values, whether they can be read or not."""
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         with store.batch():
             for name in list(store.vlmeta):
                 store.del_vlmeta(name)

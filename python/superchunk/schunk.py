@@ -241,9 +241,9 @@ class SChunk(ContextManaged):
         handle = create_handle(place, settings, step, layers, publish=not filled, deserialize=deserialize)
         self._attach(handle, chosen, decompress)
         if filled:
-            with publishing(handle), handle.opened().batch():
+            with publishing(handle), handle.store.batch():
                 if view is not None and view.nbytes:
-                    append_bytes(handle.opened(), self._encoder, view)
+                    append_bytes(handle.store, self._encoder, view)
                 if values:
                     self.vlmeta.update(values)
 
@@ -285,7 +285,7 @@ class SChunk(ContextManaged):
             seal=place.seal,
             compact_above=place.compact_above,
         )
-        store = handle.opened()
+        store = handle.store
         try:
             _check_opened(store, path, pack_layers(place))
             self._attach_opened(handle, cparams, dparams)
@@ -306,11 +306,11 @@ class SChunk(ContextManaged):
     def _fill_opened(self, view: memoryview) -> None:
         """Put the data given to the constructor into an existing container, if that is empty."""
         handle = self._handle
-        if handle.options.mode == "r" or handle.opened().nchunks:
+        if handle.options.mode == "r" or handle.store.nchunks:
             self.close()
             raise existing_data_error(handle.urlpath or "")
         try:
-            append_bytes(handle.writing(), self._encoder, view)
+            append_bytes(handle.writable_store(), self._encoder, view)
         except BaseException:
             self.close()
             raise
@@ -332,11 +332,11 @@ class SChunk(ContextManaged):
         owner = weakref.ref(self)
         self._handle = handle
         if cparams is None:
-            settings = handle.opened().settings
+            settings = handle.store.settings
             self._coder = (settings, default_nthreads())
             typesize = settings.typesize
         else:
-            encoder = cparams if isinstance(cparams, Encoder) else Encoder(cparams, owner, lambda: handle.opened().meta)
+            encoder = cparams if isinstance(cparams, Encoder) else Encoder(cparams, owner, lambda: handle.store.meta)
             self._coder = encoder
             typesize = encoder.cparams.typesize
         self._decoder = Decoder(owner, dparams.nthreads, typesize, verified=handle.options.verify is not None)
@@ -355,14 +355,14 @@ class SChunk(ContextManaged):
     def _encoder_of(self, cparams: CParams) -> Encoder:
         """Return what compresses chunks of this container by other parameters."""
         handle = self._handle
-        return Encoder(cparams, self._decoder.owner, lambda: handle.opened().meta)
+        return Encoder(cparams, self._decoder.owner, lambda: handle.store.meta)
 
     # What it is: sizes, place, parameters, metalayers.
 
     @property
     def chunksize(self) -> int:
         """Bytes of a full chunk; 0 once chunks differ in size."""
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         return store.told(lambda: store.chunksize)
 
     @property
@@ -373,30 +373,30 @@ class SChunk(ContextManaged):
     @property
     def blocksize(self) -> int:
         """Bytes of a block; 0 unless it was asked for."""
-        return self._handle.fresh().settings.blocksize
+        return self._handle.refreshed_store().settings.blocksize
 
     @property
     def nchunks(self) -> int:
         """Number of chunks."""
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         return store.told(lambda: store.nchunks)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all items."""
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         return store.told(lambda: store.nbytes)
 
     @property
     def cbytes(self) -> int:
         """Bytes of all compressed chunks; 32 for a special value that is not stored."""
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         return store.told(lambda: store.cbytes)
 
     @property
     def dead_bytes(self) -> int:
         """Bytes of the file that nothing refers to any more; 0 in memory."""
-        return self._handle.fresh().dead_bytes
+        return self._handle.refreshed_store().dead_bytes
 
     @property
     def cratio(self) -> float:
@@ -442,7 +442,7 @@ class SChunk(ContextManaged):
     @property
     def change_tick(self) -> int:
         """Grows when the handle notices another handle's change; 0 in memory."""
-        return self._handle.opened().change_tick
+        return self._handle.store.change_tick
 
     @property
     def cparams(self) -> CParams:
@@ -458,7 +458,7 @@ class SChunk(ContextManaged):
         if not isinstance(cparams, CParams):
             msg = f"cparams: expected a CParams, got {type(cparams).__name__}"
             raise AttributeError(msg)  # noqa: TRY004  (what users know)
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         current = self._encoder.cparams
         if store.nchunks or self._handle.options.mode == "r" or is_array(store):
             cparams = with_typesize(cparams, current.typesize, current.blocksize)
@@ -533,7 +533,7 @@ class SChunk(ContextManaged):
 
     def __len__(self) -> int:
         """Return the number of items, ``nbytes // typesize``."""
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         return store.told(lambda: store.nbytes) // self._decoder.typesize
 
     def __getitem__(self, key: SupportsIndex | slice) -> bytes:
@@ -549,7 +549,7 @@ class SChunk(ContextManaged):
             A chunk is damaged.
 
         """
-        store = self._handle.store
+        store = self._handle.store_if_open
         decoder = self._decoder
         if store is not None and decoder.postfilter is None and not decoder.verified:
             typesize = decoder.typesize
@@ -565,8 +565,8 @@ class SChunk(ContextManaged):
                 found = store.read_small(start * typesize, stop * typesize, typesize)
                 if found is not None:
                     return found
-        store = store or self._handle.opened()
-        return store.steadily(self._items, store, key)
+        store = store or self._handle.store
+        return store.read_consistent(self._items, store, key)
 
     def _items(self, store: ChunkStore, key: SupportsIndex | slice) -> bytes:
         """Return the items that `key` names, of one state of the store: the general way of `__getitem__`."""
@@ -603,7 +603,7 @@ class SChunk(ContextManaged):
             A chunk is damaged.
 
         """
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         first, last, _ = slice(start, stop).indices(store.nbytes // self._decoder.typesize)
         if first >= last:
             return b""
@@ -656,7 +656,7 @@ class SChunk(ContextManaged):
         self, start: SupportsIndex | None, stop: SupportsIndex | None, value: AnyBuffer, *, single: bool = False
     ) -> None:
         """Overwrite items ``start:stop``, or the `single` item `start`."""
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         view = byte_view(value, "value")
         with store.batch():
             overwrite_items(store, self._encoder, start, stop, view, single=single)
@@ -666,7 +666,7 @@ class SChunk(ContextManaged):
         typesize = self._decoder.typesize
         number = 0
         while number < len(self):
-            store = self._handle.opened()
+            store = self._handle.store
             step = max(store.chunksize // typesize, 1) if store.chunksize else 1024
             step -= number % step
             block = self.get_slice(number, number + step) or b""
@@ -697,7 +697,7 @@ class SChunk(ContextManaged):
     @of_one_state
     def _chunk_as(self, number: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
         """Return the content of a chunk as a new array, None behind the last."""
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         if number >= store.nchunks:
             return None
         nbytes = store.chunk_nbytes(number)
@@ -727,7 +727,7 @@ class SChunk(ContextManaged):
             The chunk is damaged.
 
         """
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         number = _checked_nchunk(store, nchunk)
         nbytes = store.chunk_nbytes(number)
         out = None
@@ -753,7 +753,7 @@ class SChunk(ContextManaged):
             Its header is damaged, or it cannot be read.
 
         """
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         number = _checked_nchunk(store, nchunk)
         source = store.source(number)
         self._decoder.check(store, number, source)
@@ -776,7 +776,7 @@ class SChunk(ContextManaged):
             Its header is damaged, or it cannot be read.
 
         """
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         number = _checked_nchunk(store, nchunk)
         source = store.source(number)
         return lazy_chunk(source, _engine.describe(source), number)
@@ -791,7 +791,7 @@ class SChunk(ContextManaged):
     @of_one_state
     def _chunk_info(self, number: int) -> ChunkInfo | None:
         """Return what is known of a chunk, None behind the last."""
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         if number >= store.nchunks:
             return None
         return chunk_info(store.source(number), number)
@@ -808,7 +808,7 @@ class SChunk(ContextManaged):
             The chunk has ordinary blocks, or is damaged.
 
         """
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         number = _checked_nchunk(store, nchunk)
         source = store.source(number)
         self._decoder.check(store, number, source)
@@ -857,7 +857,7 @@ class SChunk(ContextManaged):
             Writing failed; nothing has changed.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         encoder = self._encoder
         if encoder.prefilter is None:  # other threads need not wait while this one compresses
             return store.append([encode_data(store, encoder, data, 0)])
@@ -878,7 +878,7 @@ class SChunk(ContextManaged):
 
         """
         del copy
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         with store.batch():
             number = _checked_place(store, nchunk)
             return store.insert(number, [encode_data(store, self._encoder, data, chunk_start(store, number))])
@@ -898,7 +898,7 @@ class SChunk(ContextManaged):
 
         """
         del copy
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         with store.batch():
             if store.nchunks == 0:
                 return 0
@@ -917,7 +917,7 @@ class SChunk(ContextManaged):
             The handle may only read, or writing failed.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         with store.batch():
             return store.append([complete_chunk(store, self._encoder, chunk)])
 
@@ -932,7 +932,7 @@ class SChunk(ContextManaged):
             As `append_chunk`.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         with store.batch():
             number = _checked_place(store, nchunk)
             return store.insert(number, [complete_chunk(store, self._encoder, chunk)])
@@ -948,7 +948,7 @@ class SChunk(ContextManaged):
             As `append_chunk`.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         with store.batch():
             number = _checked_nchunk(store, nchunk)
             store.replace(number, complete_chunk(store, self._encoder, chunk, added=0))
@@ -965,7 +965,7 @@ class SChunk(ContextManaged):
             The handle may only read, or writing failed.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         with store.batch():
             number = _checked_nchunk(store, nchunk)
             check_change(store, added=-1)
@@ -984,7 +984,7 @@ class SChunk(ContextManaged):
             The handle may only read, or writing failed.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         try:
             numbers = [operator.index(number) for number in order]
         except TypeError:
@@ -1028,7 +1028,7 @@ class SChunk(ContextManaged):
             those of 4 or 8 bytes.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         kind, item = special_item(special_value, value, self._decoder.typesize)
         with store.batch():
             fill_store(store, self._encoder, nitems, kind, item)
@@ -1052,7 +1052,7 @@ class SChunk(ContextManaged):
             The handle may only read, or writing failed.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         kind, item = special_item(special_value, value, self._decoder.typesize)
         with store.batch():
             number = _checked_nchunk(store, nchunk)
@@ -1081,7 +1081,7 @@ class SChunk(ContextManaged):
             The handle may only read, or writing failed.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         if self._encoder.prefilter is not None:
             msg = "append_vlblocks: a prefilter works on ordinary blocks only"
             raise ValueError(msg)
@@ -1133,7 +1133,7 @@ class SChunk(ContextManaged):
         >>> folder.cleanup()
 
         """
-        return _sparse_frame(self._handle.writing()).reserve(operator.index(n))
+        return _sparse_frame(self._handle.writable_store()).reserve(operator.index(n))
 
     def append_staged(self, staged: Iterable[StagedChunk]) -> int:
         """Add chunks that other processes wrote, in this order, and return the new number of chunks.
@@ -1151,7 +1151,7 @@ class SChunk(ContextManaged):
             The handle may only read, or reading or writing failed.
 
         """
-        store = _sparse_frame(self._handle.writing())
+        store = _sparse_frame(self._handle.writable_store())
         with store.batch():
             for one in staged:
                 chunk = store.staged(one)
@@ -1170,7 +1170,7 @@ class SChunk(ContextManaged):
             As `append_staged`.
 
         """
-        store = _sparse_frame(self._handle.writing())
+        store = _sparse_frame(self._handle.writable_store())
         with store.batch():
             number, chunk = _checked_nchunk(store, nchunk), store.staged(staged)
             check_change(store, nbytes=_engine.describe(chunk).nbytes)
@@ -1299,7 +1299,7 @@ class SChunk(ContextManaged):
             `typesize` bytes.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         dtype = np.dtype(schunk_dtype)
         if store.nchunks:
             msg = f"filler: expected an empty SChunk, got {store.nchunks} chunks"
@@ -1368,7 +1368,7 @@ class SChunk(ContextManaged):
             writes and waits again.
 
         """
-        self._handle.opened().flush()
+        self._handle.store.flush()
 
     def refresh(self) -> bool:
         """Follow changes that others made, a snapshot too; return whether there were any.
@@ -1376,7 +1376,7 @@ class SChunk(ContextManaged):
         Every access follows changes by itself, a snapshot's excepted. This compares all of header, index and trailer,
         and so sees also what was written through a shared mapping without moving the file's times.
         """
-        return self._handle.opened().advance()
+        return self._handle.store.advance()
 
     @contextmanager
     def holding_lock(self) -> Iterator[Self]:
@@ -1400,7 +1400,7 @@ class SChunk(ContextManaged):
         ...     n = s.append_data(b"abcd")
 
         """
-        with self._handle.opened().holding():
+        with self._handle.store.holding():
             yield self
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -1430,7 +1430,7 @@ class SChunk(ContextManaged):
         (4, 1)
 
         """
-        return self._handle.writing().transaction()
+        return self._handle.writable_store().transaction()
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Give the dead bytes of the file back to the disk.
@@ -1452,7 +1452,7 @@ class SChunk(ContextManaged):
             refuses; the file is as it was.
 
         """
-        self._handle.writing().compact(progress)
+        self._handle.writable_store().compact(progress)
 
     def verify(
         self,
@@ -1474,7 +1474,7 @@ class SChunk(ContextManaged):
         """
         from superchunk._integrity.verify import verify, verify_held  # noqa: PLC0415  (seldom asked for, and much to load)
 
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         if not isinstance(store, FrameStore) or store.path is None:
             return verify_held(
                 store, self._handle.urlpath or "<bytes>", decode=decode, nthreads=nthreads, progress=progress
@@ -1496,8 +1496,8 @@ class SChunk(ContextManaged):
         """
         from superchunk.storage.cframe import write_cframe  # noqa: PLC0415  (few handles come here)
 
-        store = self._handle.fresh()
-        with store.steady():
+        store = self._handle.refreshed_store()
+        with store.pinned():
             return write_cframe(store)
 
     # Copies.
@@ -1544,7 +1544,7 @@ class SChunk(ContextManaged):
         path = place.urlpath
         if path is not None and exists(os.fspath(path)) and mode_of(place) != "w":
             raise existing_data_error(os.fspath(path))
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         chosen = self.cparams if cparams is None else as_cparams(cparams, self.cparams.typesize)
         chosen = with_typesize(chosen, self.cparams.typesize)
         decompress = self._dparams if dparams is None else as_dparams(dparams)
@@ -1567,12 +1567,12 @@ class SChunk(ContextManaged):
         )
         duplicate = SChunk.__new__(SChunk)
         duplicate._attach(handle, chosen, decompress)  # noqa: SLF001  (of the same class)
-        target = handle.opened()
+        target = handle.store
         with publishing(handle):
             if cparams is None and self._decoder.postfilter is None:
                 transfer(store, target, progress)
                 return duplicate
-            with store.steady(), target.batch():
+            with store.pinned(), target.batch():
                 insert_groups(target, recompressed(store, self._decoder, duplicate._encoder, progress))  # noqa: SLF001  (as above)
                 for name, chunk in store.vlmeta.items():
                     target.set_vlmeta(name, chunk)

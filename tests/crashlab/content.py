@@ -14,7 +14,7 @@ from superchunk.storage.frames import FrameStore
 from superchunk.storage.options import OpenOptions
 
 if TYPE_CHECKING:
-    from superchunk.storage.base import FrameSettings
+    from superchunk.storage.protocol import FrameSettings
 
 __all__ = ["ArrayContent", "Content", "content_of", "observe"]
 
@@ -64,7 +64,7 @@ def _content_of(schunk: SChunk) -> Content:
         tuple((name, meta.raw(name)) for name in sorted(meta)),
         schunk.nbytes,
         schunk.chunksize,
-        schunk._handle.opened().settings,
+        schunk._handle.store.settings,
     )
 
 

@@ -219,14 +219,14 @@ class Session:
     @staticmethod
     def transaction_of(schunk: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - see below
         """Return a transaction, from the super-chunk or, where it has none yet, its store."""
-        owner = schunk if hasattr(schunk, "transaction") else schunk._handle.opened()
+        owner = schunk if hasattr(schunk, "transaction") else schunk._handle.store
         context: AbstractContextManager[None] = owner.transaction()
         return context
 
     @staticmethod
     def compact(schunk: Any) -> None:  # noqa: ANN401 - see above
         """Compact a super-chunk, through its store where it cannot do so itself yet."""
-        owner = schunk if hasattr(schunk, "compact") else schunk._handle.opened()
+        owner = schunk if hasattr(schunk, "compact") else schunk._handle.store
         owner.compact()
 
 

@@ -27,7 +27,7 @@ from superchunk.params import SpecialValue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["BEST_RATIO", "DAMAGED", "SAMPLES", "MapCell", "chunk_map", "colour"]
 
@@ -153,8 +153,8 @@ def chunk_map(schunk: object, cells: int = 64, *, among: Sequence[int] | None = 
     handle = getattr(chunks, "_handle", None) if hasattr(chunks, "get_lazychunk") else None
     if not isinstance(handle, Handle):
         raise TypeError(f"schunk: expected a SChunk or an NDArray, got {type(schunk).__name__}")
-    store = handle.fresh()
-    return store.steadily(lambda: _look(store, limit, among))
+    store = handle.refreshed_store()
+    return store.read_consistent(lambda: _look(store, limit, among))
 
 
 def _look(store: ChunkStore, limit: int, among: Sequence[int] | None) -> list[MapCell]:

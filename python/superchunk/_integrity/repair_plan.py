@@ -30,8 +30,8 @@ from superchunk.frame.header import FrameHeader
 from superchunk.frame.index import CHUNK_MIN, count_special, special_kind
 from superchunk.frame.metalayers import read_metalayers
 from superchunk.frame.trailer import TAIL_LEN, trailer_len
-from superchunk.storage.base import FrameSettings
 from superchunk.storage.loading import settings_of
+from superchunk.storage.protocol import FrameSettings
 from superchunk.storage.recovery import commits, newest_intact
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from superchunk._integrity.inspect import FrameInspection
     from superchunk._integrity.locations import ChunkPlaces
     from superchunk._integrity.report import FrameStatus
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["bytes_of_buffer", "verify", "verify_as_earned", "verify_held"]
 

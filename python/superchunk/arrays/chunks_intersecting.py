@@ -71,7 +71,7 @@ def _of_items(schunk: SChunk, key: Any) -> NDArray[np.int64]:  # noqa: ANN401
     span = _span(key, len(schunk))
     if not span:
         return np.empty(0, dtype=np.int64)
-    store = schunk._handle.opened()
+    store = schunk._handle.store
     typesize = schunk.typesize
     span_of = chunks_of(store, span.start * typesize, span.stop * typesize)
     return np.arange(span_of.start, span_of.stop, dtype=np.int64)

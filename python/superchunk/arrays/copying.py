@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from superchunk.arrays.sources import Casting, Source
     from superchunk.arrays.view import NDArrayLike
     from superchunk.schunk import SChunk
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["copied", "packed_items"]
 
@@ -47,8 +47,8 @@ def copied(array: NDArrayLike, dtype: DTypeLike | None, casting: Casting, keywor
     if storage_field(given, "meta") is not None:
         msg = "meta: a copy has the metalayers of its original"
         raise ArgumentError(msg)
-    store = array.schunk._handle.fresh()
-    with store.steady():
+    store = array.schunk._handle.refreshed_store()
+    with store.pinned():
         source = source_of(array, dtype, casting)
         anew = "cparams" in given
         if "chunks" not in given:
@@ -68,7 +68,7 @@ def copied(array: NDArrayLike, dtype: DTypeLike | None, casting: Casting, keywor
 def _filled(store: ChunkStore, source: Source, plan: ArrayPlan, *, same: bool, fill: int) -> SChunk:
     """Return a super-chunk of a store's chunks if they are the `same`, of one value, or of a source's items."""
     with begin_array(plan) as schunk:
-        target = schunk._handle.opened()
+        target = schunk._handle.store
         kept = without_cache_layers(store.meta, store.vlmeta)
         if same:
             transfer(store, target)

@@ -155,7 +155,7 @@ class NDField(NumPyConversions, InfoMixin):
         if not array.dtype[self.field].shape:
             array._put(value, lambda shape: select(key, shape), self.field)
             return
-        store = array._handle.writing()
+        store = array._handle.writable_store()
         with changing(store, value):
             self._put(array._view_in(store), key, value)
 

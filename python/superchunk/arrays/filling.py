@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from superchunk.arrays.plan import ArrayPlan
     from superchunk.frame.b2nd import ArrayLayout
     from superchunk.schunk import SChunk
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = [
     "Box",
@@ -128,7 +128,7 @@ def put_boxes(
     schunk: SChunk, plan: ArrayPlan, produce: Produce, boxes: Iterable[Box], ready: Ready | None = None
 ) -> None:
     """Append a chunk for each box."""
-    insert_groups(schunk._handle.opened(), packed(schunk, plan, produce, boxes, ready), held=_GROUP_CBYTES)
+    insert_groups(schunk._handle.store, packed(schunk, plan, produce, boxes, ready), held=_GROUP_CBYTES)
 
 
 def packed(
@@ -214,7 +214,7 @@ class ChunkRow:
 
 def put_special(schunk: SChunk, plan: ArrayPlan, kind: SpecialValue, value: bytes | None) -> None:
     """Fill an empty container with one value."""
-    store = schunk._handle.opened()
+    store = schunk._handle.store
     layout, itemsize = plan.layout, plan.dtype.itemsize
     nchunks = layout.nchunks
     if not nchunks:

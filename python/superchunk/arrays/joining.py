@@ -254,7 +254,7 @@ class _ChunksHeld:
     """
 
     def __init__(self, array: NDArray, new_axis: int | None) -> None:
-        self._store = array._handle.opened()
+        self._store = array._handle.store
         self._geometry = array._geometry
         self._new_axis = new_axis
 

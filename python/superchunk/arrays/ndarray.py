@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParams, DParams
     from superchunk.schunk import SChunk
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
     Selection = OrthogonalSelection | PointSelection
 
@@ -105,7 +105,7 @@ class NDArray(NumPyConversions, ContextManaged):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, schunk: SChunk) -> None:
-        store = schunk._handle.opened()
+        store = schunk._handle.store
         for layer in LAYERS:
             if layer in store.meta:
                 break
@@ -121,7 +121,7 @@ class NDArray(NumPyConversions, ContextManaged):
         self._layer = layer
         self._base = None
         self._axes = ()
-        self._geometry = store.steadily(read_geometry, store, layer)
+        self._geometry = store.read_consistent(read_geometry, store, layer)
 
     @classmethod
     def _view_of(cls, base: NDArray, axes: tuple[int | None, ...]) -> Self:
@@ -174,18 +174,18 @@ class NDArray(NumPyConversions, ContextManaged):
 
     def _refreshed(self) -> ArrayGeometry:
         """Return the geometry after changes elsewhere are followed."""
-        store = self._handle.fresh()
+        store = self._handle.refreshed_store()
         return store.told(lambda: self._geometry_in(store))
 
     def _reading(self, read: Callable[[ArrayView], NumpyArray[Any]]) -> NumpyArray[Any]:
         """Return what `read` reads of one committed state, the newest."""
-        store = self._handle.opened()
+        store = self._handle.store
 
         def read_newest() -> NumpyArray[Any]:
             store.refresh()
             return read(self._view_in(store))
 
-        return store.steadily(read_newest)
+        return store.read_consistent(read_newest)
 
     # Properties.
 
@@ -329,7 +329,7 @@ class NDArray(NumPyConversions, ContextManaged):
         """
         if type(key) is str:
             return NDField(self, key)
-        store = self._handle.store or self._handle.opened()
+        store = self._handle.store_if_open or self._handle.store
         geometry = self._geometry
         decoder = self.schunk._decoder
         direct = store.path is not None and decoder.postfilter is None and not decoder.verified
@@ -343,8 +343,8 @@ class NDArray(NumPyConversions, ContextManaged):
             items = read_small(store, self._layer, geometry, box)
             if items is not None:
                 return items
-        if store.shifting:
-            return store.steadily(self._read, store, key, geometry, box)
+        if store.is_mutable:
+            return store.read_consistent(self._read, store, key, geometry, box)
         return self._read(store, key, geometry, box)
 
     def _read(
@@ -466,7 +466,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     def _put(self, value: object, chosen: Callable[[tuple[int, ...]], Selection], field: str | None = None) -> None:
         """Write `value` where `chosen`, told the shape, says; into one field of the items if that is named."""
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         with changing(store, value):
             view = self._view_in(store)
             write_selection(view, self.schunk._encoder, chosen(view.geometry.shape), value, field)
@@ -493,7 +493,7 @@ class NDArray(NumPyConversions, ContextManaged):
         """
         given = (newshape,) if hasattr(newshape, "__index__") else newshape
         shape = tuple(map(operator.index, given))
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         self._refuse_view("resize")
         with store.batch():
             geometry = resize_array(self._view_in(store), self.schunk._encoder, self._layer, shape)
@@ -523,7 +523,7 @@ class NDArray(NumPyConversions, ContextManaged):
             The handle may only read; writing failed, and nothing has changed.
 
         """
-        store = self._handle.writing()
+        store = self._handle.writable_store()
         self._refuse_view("append")
         at = checked_axes(axis, self.ndim)[0] if self.ndim else -1
         if at < 0:
@@ -732,7 +732,7 @@ class NDArray(NumPyConversions, ContextManaged):
         """Return shape, dtype, partition and place in a line."""
         geometry = self._geometry
         place = "" if self.urlpath is None else f", urlpath={self.urlpath!r}"
-        shape, closed = (geometry.shape, ", closed") if self._handle.store is None else (self.shape, "")
+        shape, closed = (geometry.shape, ", closed") if self._handle.store_if_open is None else (self.shape, "")
         parts = f"chunks={geometry.chunks}, blocks={geometry.blocks}"
         return f"NDArray(shape={shape}, dtype={geometry.dtype}, {parts}{place}{closed})"
 
@@ -741,7 +741,7 @@ class NDArray(NumPyConversions, ContextManaged):
     def refresh(self) -> bool:
         """Follow changes that others made, a snapshot too; return whether there were any."""
         changed = self.schunk.refresh()
-        self._geometry_in(self._handle.opened())
+        self._geometry_in(self._handle.store)
         return changed
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -790,7 +790,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
         """
         with self.schunk.holding_lock():
-            self._geometry_in(self._handle.opened())
+            self._geometry_in(self._handle.store)
             yield self
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["changing", "pinned"]
 
@@ -55,5 +55,5 @@ def _changing_beside(store: ChunkStore, value: object) -> Iterator[None]:
 
 def _pins_of(values: Iterable[object]) -> dict[str, Callable[[], AbstractContextManager[object]]]:
     """Return what keeps the arrays among `values` as they are, by path."""
-    stores = (value._handle.opened() for value in values if is_ndarray(value))
-    return {store.path: store.steady for store in stores if store.shifting and store.path is not None}
+    stores = (value._handle.store for value in values if is_ndarray(value))
+    return {store.path: store.pinned for store in stores if store.is_mutable and store.path is not None}

@@ -256,7 +256,7 @@ def begin_array(plan: ArrayPlan) -> Iterator[SChunk]:
     )
     schunk = SChunk.__new__(SChunk)
     schunk._attach(handle, cparams, plan.dparams)
-    with publishing(handle), handle.opened().batch():
+    with publishing(handle), handle.store.batch():
         schunk._encoder.check()
         yield schunk
 

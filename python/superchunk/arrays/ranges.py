@@ -213,7 +213,7 @@ def eye(
         return NDArray(build_special(plan, SpecialValue.ZERO))
     with begin_array(plan) as schunk:
         put_special(schunk, plan, SpecialValue.ZERO, None)
-        store = schunk._handle.opened()
+        store = schunk._handle.store
         chunks = packed(schunk, plan, produce, (box for _, box in intersected))
         for (nchunk, _), chunk in zip(intersected, chunks, strict=True):
             store.replace(nchunk, chunk)

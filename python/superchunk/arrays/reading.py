@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from superchunk.arrays.geometry import ArrayGeometry
     from superchunk.arrays.selection import BoxPlan, OrthogonalSelection
     from superchunk.arrays.view import ArrayView
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["read_box", "read_into", "read_item", "read_key", "read_selection", "read_small"]
 
@@ -265,7 +265,7 @@ def _box_of(selection: OrthogonalSelection) -> tuple[list[Any], list[Any]]:
 def _sources_of(view: ArrayView, numbers: Sequence[int]) -> list[Any]:
     """Return the sources of chunks, compared with their seals or through the postfilter if that is asked for."""
     store, decoder = view.store, view.decoder
-    sources = store.picked(numbers) if len(numbers) > 1 else [store.source(numbers[0])]
+    sources = store.sources_for(numbers) if len(numbers) > 1 else [store.source(numbers[0])]
     if decoder.verified:
         for number, source in zip(numbers, sources, strict=True):
             decoder.check(store, number, source)

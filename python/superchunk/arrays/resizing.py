@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from superchunk._writing import Encoder
     from superchunk.arrays.geometry import ArrayGeometry
     from superchunk.arrays.view import NDArrayLike
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["append_items", "resize_array"]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from superchunk.arrays.geometry import ArrayGeometry
     from superchunk.params import CParams, DParams
     from superchunk.schunk import SChunk
-    from superchunk.storage.base import ChunkStore
+    from superchunk.storage.protocol import ChunkStore
 
 __all__ = ["ArrayView", "NDArrayLike", "is_ndarray", "memory_view", "read_geometry"]
 
@@ -149,7 +149,7 @@ def memory_view(array: NDArrayLike) -> ArrayView:
     """Return a view of the items that an array has now, which no later change reaches."""
     from superchunk.storage.memory import MemoryStore  # noqa: PLC0415  (made here only)
 
-    return array._view_in(MemoryStore.over(array._handle.fresh()))
+    return array._view_in(MemoryStore.over(array._handle.refreshed_store()))
 
 
 def read_geometry(store: ChunkStore, layer: str) -> ArrayGeometry:
@@ -161,13 +161,13 @@ def read_geometry(store: ChunkStore, layer: str) -> ArrayGeometry:
         The layer is damaged, or contradicts the chunks.
 
     """
-    for pause in _PAUSES if store.shifting and store.path is not None else ():
+    for pause in _PAUSES if store.is_mutable and store.path is not None else ():
         try:
-            return store.steadily(_geometry_in, store, layer)
+            return store.read_consistent(_geometry_in, store, layer)
         except FormatError:
             time.sleep(pause)
             store.refresh()
-    return store.steadily(_geometry_in, store, layer)
+    return store.read_consistent(_geometry_in, store, layer)
 
 
 def _geometry_in(store: ChunkStore, layer: str) -> ArrayGeometry:

@@ -323,7 +323,7 @@ class CommittedFrame(MutableChunkTable):
         return held is not None and held() is not None
 
     @contextmanager
-    def steady(self) -> Iterator[None]:
+    def pinned(self) -> Iterator[None]:
         """Keep the present state as it is while the block reads."""
         with self.lock:
             held = _Held()

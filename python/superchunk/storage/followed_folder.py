@@ -3,7 +3,7 @@
 Chunks are files that are named in the index by number and opened when they are read. A commit
 puts another index file in the place of the old one, and may remove chunk files afterwards. So
 whoever read chunks has to ask `changed_since` whether what was read may belong to several commits,
-and then read again; or read within `steady`, which keeps writers from removing anything.
+and then read again; or read within `pinned`, which keeps writers from removing anything.
 How the frame is changed is in `sparse`.
 
 Source: docs/format/sparse.md, "Index file", "Commits" and "Readers".
@@ -165,12 +165,12 @@ class FollowedFolder(CommittedFrame):
         return not still and (self.is_changed() or super().changed_since(version))
 
     @contextmanager
-    def steady(self) -> Iterator[None]:
+    def pinned(self) -> Iterator[None]:
         """Keep the present state, and the files it names, while the block reads; writers elsewhere go on."""
         with self.lock:
             pinned = not (self._still or self.private or self._writer.held) and self._lock_present()
             try:
-                with super().steady():
+                with super().pinned():
                     yield
             finally:
                 if pinned:

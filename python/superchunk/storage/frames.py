@@ -199,9 +199,9 @@ class FrameStore(StateHandle):
     def _join(self, chosen: OpenOptions, *, writable: bool) -> None:
         """Come to terms with other handles and processes, and begin to write; errno is ESTALE if it was replaced."""
         state = self._frame
-        if chosen.locking and not self.pinned:
+        if chosen.locking and not self.is_snapshot:
             self._sidecar = _sidecar(str(self.path))
-            self.shifting = True
+            self.is_mutable = True
         if writable and self._use is not None:
             self.writable = self._use.writable = True
             with state.lock:
@@ -209,7 +209,7 @@ class FrameStore(StateHandle):
                 state.enable_writing(takes_lock_turns=chosen.locking)
                 state.sync_level, state.sealing = chosen.sync, chosen.seal
         # Who reads does not wait for a transaction.
-        if state.users > 1 and not self.pinned and (writable or not state.in_transaction):
+        if state.users > 1 and not self.is_snapshot and (writable or not state.in_transaction):
             self._come_to_terms()
         self._seen = self._open.version
 

@@ -101,14 +101,14 @@ class StateHandle(TableView):
         self._token = object()
         self.path: str | None = path
         self.writable = writable
-        self.pinned = pinned
+        self.is_snapshot = pinned
         self.change_tick = 0
         self._writes_with = (options.sync, options.seal)
         self.sparse = use.state.sparse
         """Whether the frame is a directory, and not one file."""
         self._sidecar = sidecar
         self._seen = use.state.version
-        self.shifting = not pinned or sidecar is not None
+        self.is_mutable = not pinned or sidecar is not None
         if writable:
             use.writable = True
         self._use: Use | None = use
@@ -265,7 +265,7 @@ class StateHandle(TableView):
             The frame is damaged now.
 
         """
-        if self.pinned:
+        if self.is_snapshot:
             return False
         state = self._state
         if (
@@ -302,10 +302,10 @@ class StateHandle(TableView):
         if state is None or state.sparse or state.replacing or state.changes or state.successor is not None:
             return None
         version = state.version
-        if version != self._seen or self.pinned or self._sidecar is not None or stop > state.nbytes:
+        if version != self._seen or self.is_snapshot or self._sidecar is not None or stop > state.nbytes:
             return None
         try:
-            request = state.lone(start, stop)
+            request = state.single_chunk_request(start, stop)
         except SuperchunkError:
             return None
         if request is None or type(request[0]) is not tuple:
@@ -345,13 +345,13 @@ class StateHandle(TableView):
         self.change_tick += 1
         return True
 
-    def steadily(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `ask` returns for these arguments, of one committed state even where chunks may go meanwhile.
 
         It is asked again if the frame was changed meanwhile; if that keeps happening, with the
         state held as it is.
         """
-        if not self.shifting:
+        if not self.is_mutable:
             return ask(*args, **kwargs)
         lock_turns = self._lock_turns
         if lock_turns is not None:  # writers wait for readers, and then change chunks where they are
@@ -369,13 +369,13 @@ class StateHandle(TableView):
                 if self._open is table and not table.changed_since(version):
                     return answer
             time.sleep(pause)
-        with self.steady():
+        with self.pinned():
             return ask(*args, **kwargs)
 
     @contextmanager
-    def steady(self) -> Iterator[None]:
+    def pinned(self) -> Iterator[None]:
         """Keep the state as it is, and its chunks where they are, while the block reads."""
-        if not self.shifting:
+        if not self.is_mutable:
             yield
             return
         lock_turns = self._lock_turns
@@ -384,7 +384,7 @@ class StateHandle(TableView):
                 yield
             return
         self.refresh()
-        with self._frame.steady():
+        with self._frame.pinned():
             yield
 
     @contextmanager

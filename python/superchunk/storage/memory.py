@@ -151,7 +151,7 @@ class MemoryStore(TableView):
     dead_bytes = 0
     frame_len = 0
     sealed = False
-    shifting = True  # by other threads
+    is_mutable = True  # by other threads
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ class MemoryStore(TableView):
             time.sleep(0)  # it is over in a moment
         return table
 
-    def steadily(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `ask` returns for these arguments, of one state though other threads change it."""
         for _ in range(_LOOKS):
             table = self._open
@@ -310,7 +310,7 @@ class MemoryStore(TableView):
             return ask(*args, **kwargs)
 
     @contextmanager
-    def steady(self) -> Iterator[None]:
+    def pinned(self) -> Iterator[None]:
         """Keep other threads from changing the chunks while the block reads."""
         with self._present.lock:
             yield

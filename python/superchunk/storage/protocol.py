@@ -180,11 +180,11 @@ class ChunkSource(Protocol):
         ...
 
     @property
-    def shifting(self) -> bool:
-        """Whether chunks may go while they are read; then `steadily` must be used."""
+    def is_mutable(self) -> bool:
+        """Whether chunks may go while they are read; then `read_consistent` must be used."""
         ...
 
-    def steadily(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `ask`, which reads chunks, returns for these arguments and one state of the store."""
         ...
 
@@ -192,7 +192,7 @@ class ChunkSource(Protocol):
         """Return what `ask`, which reads no chunks, tells of one state of the store."""
         ...
 
-    def steady(self) -> AbstractContextManager[None]:
+    def pinned(self) -> AbstractContextManager[None]:
         """Keep the chunks where they are while the block reads, for long reads."""
         ...
 
@@ -243,7 +243,7 @@ class ChunkSource(Protocol):
         """Return where the chunks from `start` to below `stop` are."""
         ...
 
-    def picked(self, nchunks: Sequence[int]) -> list[Source]:
+    def sources_for(self, nchunks: Sequence[int]) -> list[Source]:
         """Return where the chunks of these ascending numbers are."""
         ...
 

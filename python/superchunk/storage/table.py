@@ -128,7 +128,7 @@ class ChunkTable:
         entry = index[nchunk]
         return self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
 
-    def lone(self, start: int, stop: int) -> Request | None:
+    def single_chunk_request(self, start: int, stop: int) -> Request | None:
         """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
         size = self.fixed_size
         if size <= 0:
@@ -185,7 +185,7 @@ class ChunkTable:
             for nchunk, entry in enumerate(index.slice(start, stop), start)
         ]
 
-    def picked(self, nchunks: Sequence[int]) -> list[Source]:
+    def sources_for(self, nchunks: Sequence[int]) -> list[Source]:
         """Return where the chunks of these ascending numbers are."""
         index = self.index
         if not nchunks:

@@ -57,7 +57,7 @@ def transfer(source: ChunkStore, target: ChunkStore, progress: Callable[[int, in
     """
     if target.nchunks:
         raise ValueError(f"target: expected an empty store, got {target.nchunks} chunks")
-    with source.steady(), target.batch():
+    with source.pinned(), target.batch():
         source.prove()
         _copy_chunks(source, target, progress)
         for name, chunk in source.vlmeta.items():

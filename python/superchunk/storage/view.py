@@ -32,10 +32,10 @@ T = TypeVar("T")
 class TableView(ABC):
     """The questions of a `ChunkStore` that its list of chunks answers."""
 
-    shifting = False
-    """Whether chunks may go while they are read; then `steadily` must be used."""
+    is_mutable = False
+    """Whether chunks may go while they are read; then `read_consistent` must be used."""
 
-    def steadily(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `ask` returns when it is called with the other arguments."""
         return ask(*args, **kwargs)
 
@@ -54,7 +54,7 @@ class TableView(ABC):
                     return answer
 
     @contextmanager
-    def steady(self) -> Iterator[None]:
+    def pinned(self) -> Iterator[None]:
         """Do nothing: the chunks stay."""
         yield
 
@@ -122,9 +122,9 @@ class TableView(ABC):
         """Return where the chunks from `start` to below `stop` are."""
         return self._open.sources(start, stop)
 
-    def picked(self, nchunks: Sequence[int]) -> list[Source]:
+    def sources_for(self, nchunks: Sequence[int]) -> list[Source]:
         """Return where the chunks of these ascending numbers are."""
-        return self._open.picked(nchunks)
+        return self._open.sources_for(nchunks)
 
     @property
     @abstractmethod
