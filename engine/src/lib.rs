@@ -34,5 +34,6 @@ pub use options::{Filter, Options};
 pub fn prepare() {
     let _ = cpu::Isa::detect();
     pool::prepare();
+    #[cfg(feature = "zstd")]
     codecs::prepare();
 }

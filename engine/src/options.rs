@@ -71,7 +71,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            codec: Codec::Zstd,
+            codec: if cfg!(feature = "zstd") { Codec::Zstd } else { Codec::Lz4 },
             level: 5,
             typesize: 8,
             filters: vec![Filter::Shuffle],

@@ -75,7 +75,7 @@ def reopened(path: str, options: dict[str, Any], array: bool) -> Any:  # noqa: A
         As `superchunk.open`.
 
     """
-    from superchunk._frames import open as open_frame  # noqa: PLC0415  (a layer above this one)
+    import superchunk  # noqa: PLC0415  (the entry points are above this layer)
 
-    opened = open_frame(path, **options)
+    opened = superchunk.open(path, **options)
     return opened if array else getattr(opened, "schunk", opened)

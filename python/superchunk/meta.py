@@ -460,9 +460,9 @@ def _read_frame(code: int, payload: bytes) -> object:
     if code != values.EXT_FRAME:
         msg = f"extension value {code}: references to objects elsewhere are not followed"
         raise UnsafeDeserializationError(msg)
-    from superchunk._frames import from_cframe  # noqa: PLC0415  (a layer above this one)
+    import superchunk  # noqa: PLC0415  (the entry points are above this layer)
 
-    return from_cframe(payload)
+    return superchunk.from_cframe(payload)
 
 
 def _earned(cbytes: int) -> int:

@@ -108,9 +108,9 @@ _STORAGE_FIELDS: Final = frozenset(f.name for f in fields(Storage))
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
     """Return what python-blosc2 has in its module of this name and superchunk elsewhere."""
     if name in {"load", "open"}:
-        from superchunk import _frames  # noqa: PLC0415 - a layer above this one
+        import superchunk  # noqa: PLC0415 - the entry points are above this layer
 
-        return getattr(_frames, name)
+        return getattr(superchunk, name)
     if name in {"Meta", "vlmeta"}:
         from superchunk.meta import Meta, VlMeta  # noqa: PLC0415 - asked for by few programs
 
@@ -321,7 +321,10 @@ class SChunk(ContextManaged):
     ) -> Self:
         """Return a SChunk on a store that exists."""
         schunk = cls.__new__(cls)
-        schunk._attach_opened(handle, cparams, dparams or DParams())  # noqa: SLF001  (its own)
+        if cparams is None:
+            schunk._attach(handle, None, dparams or DParams())  # noqa: SLF001  (its own)
+        else:
+            schunk._attach_opened(handle, cparams, dparams or DParams())  # noqa: SLF001  (its own)
         return schunk
 
     def _attach(self, handle: Handle, cparams: CParams | Encoder | None, dparams: DParams) -> None:

@@ -1,6 +1,11 @@
 //! One worker's decoders.
 
-use super::{CodecFormat, DecodeDict, Verdict, blosclz, lz4, zlib, zstd};
+#[cfg(feature = "zlib")]
+use super::zlib;
+#[cfg(feature = "zstd")]
+use super::zstd;
+use super::{CodecFormat, DecodeDict, Verdict, blosclz, lz4};
+#[cfg(feature = "zstd")]
 use crate::cpu::Isa;
 
 const NOT_BUILT_IN: &str = "the codec is not built in";
@@ -12,8 +17,11 @@ const RANGE_PARTS: usize = 16;
 /// Decoders for all formats; contexts are made when the first stream needs them.
 #[derive(Debug, Default)]
 pub struct Decoder {
+    #[cfg(feature = "zlib")]
     zlib: Option<zlib::Decoder>,
+    #[cfg(feature = "zstd")]
     zstd: Option<zstd::Decoder>,
+    #[cfg(feature = "zstd")]
     ranges: zstd::Ranges,
 }
 
@@ -36,7 +44,9 @@ impl Decoder {
         match format {
             CodecFormat::BloscLz => blosclz::decode(src, dst),
             CodecFormat::Lz4 => lz4::decode(src, dst, dict.map_or(&[], DecodeDict::history)),
+            #[cfg(feature = "zlib")]
             CodecFormat::Zlib => self.zlib.get_or_insert_with(zlib::Decoder::new).decode(src, dst),
+            #[cfg(feature = "zstd")]
             CodecFormat::Zstd => {
                 let decoder = match &mut self.zstd {
                     Some(decoder) => decoder,
@@ -47,6 +57,10 @@ impl Decoder {
                     Some(dict) => decoder.decode(src, dst, Some(dict.zstd()?)),
                 }
             }
+            #[cfg(not(feature = "zlib"))]
+            CodecFormat::Zlib => Err(NOT_BUILT_IN),
+            #[cfg(not(feature = "zstd"))]
+            CodecFormat::Zstd => Err(NOT_BUILT_IN),
             CodecFormat::Snappy | CodecFormat::Registered => Err(NOT_BUILT_IN),
         }
     }
@@ -59,7 +73,13 @@ impl Decoder {
         if format != CodecFormat::Zstd || dst.len() > full / RANGE_PARTS {
             return false;
         }
-        self.ranges.read(Isa::detect(), src, full, from, dst).is_some()
+        #[cfg(feature = "zstd")]
+        return self.ranges.read(Isa::detect(), src, full, from, dst).is_some();
+        #[cfg(not(feature = "zstd"))]
+        {
+            let _ = (src, from);
+            false
+        }
     }
 
     /// Decodes the first `dst.len()` bytes of a stream whose full length is `full` bytes.

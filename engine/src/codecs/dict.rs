@@ -5,14 +5,20 @@
 //!
 //! Source: docs/format/chunk.md, section "Dictionaries".
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+#[cfg(feature = "zstd")]
+use std::sync::OnceLock;
 
+#[cfg(feature = "zstd")]
 use zstd_safe::{CDict, DDict};
 
-use super::{Codec, Verdict, lz4};
+#[cfg(feature = "zstd")]
+use super::Verdict;
+use super::{Codec, lz4};
 use crate::{Error, Result};
 
 /// Level at which Zstd works whenever there is a dictionary.
+#[cfg(feature = "zstd")]
 const ZSTD_DICT_LEVEL: i32 = 1;
 
 /// A dictionary prepared for encoding with one codec at one level; cheap to clone and to share.
@@ -28,6 +34,7 @@ pub struct PreparedDict {
 pub(super) enum Shared {
     Lz4(Arc<lz4::FastDict>),
     Lz4Hc(Arc<lz4::HcDict>),
+    #[cfg(feature = "zstd")]
     Zstd(Arc<CDict<'static>>),
 }
 
@@ -35,17 +42,22 @@ impl Shared {
     pub(super) fn lz4(&self) -> Option<Arc<lz4::FastDict>> {
         match self {
             Self::Lz4(dict) => Some(Arc::clone(dict)),
-            _ => None,
+            Self::Lz4Hc(_) => None,
+            #[cfg(feature = "zstd")]
+            Self::Zstd(_) => None,
         }
     }
 
     pub(super) fn lz4hc(&self) -> Option<Arc<lz4::HcDict>> {
         match self {
             Self::Lz4Hc(dict) => Some(Arc::clone(dict)),
-            _ => None,
+            Self::Lz4(_) => None,
+            #[cfg(feature = "zstd")]
+            Self::Zstd(_) => None,
         }
     }
 
+    #[cfg(feature = "zstd")]
     pub(super) fn zstd(&self) -> Option<Arc<CDict<'static>>> {
         match self {
             Self::Zstd(dict) => Some(Arc::clone(dict)),
@@ -59,6 +71,7 @@ impl std::fmt::Debug for Shared {
         f.write_str(match self {
             Self::Lz4(_) => "Lz4",
             Self::Lz4Hc(_) => "Lz4Hc",
+            #[cfg(feature = "zstd")]
             Self::Zstd(_) => "Zstd",
         })
     }
@@ -78,6 +91,9 @@ impl PreparedDict {
         let shared = match codec {
             Codec::Lz4 => Shared::Lz4(Arc::new(lz4::FastDict::new(bytes)?)),
             Codec::Lz4Hc => Shared::Lz4Hc(Arc::new(lz4::HcDict::new(bytes, clevel)?)),
+            #[cfg(not(feature = "zstd"))]
+            Codec::Zstd => return Err(super::unsupported(codec.id())),
+            #[cfg(feature = "zstd")]
             Codec::Zstd => {
                 let dict = CDict::try_create(bytes, ZSTD_DICT_LEVEL).ok_or(Error::Argument {
                     name: "dictionary",
@@ -127,6 +143,7 @@ fn takes_none(codec: Codec) -> Error {
 /// A dictionary for decoding. The bytes serve LZ4; the Zstd form is made on first use.
 pub struct DecodeDict {
     bytes: Box<[u8]>,
+    #[cfg(feature = "zstd")]
     zstd: OnceLock<Option<DDict<'static>>>,
 }
 
@@ -134,7 +151,11 @@ impl DecodeDict {
     /// Takes a copy of the dictionary's bytes as they stand in a chunk.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.into(), zstd: OnceLock::new() }
+        Self {
+            bytes: bytes.into(),
+            #[cfg(feature = "zstd")]
+            zstd: OnceLock::new(),
+        }
     }
 
     /// The bytes, as history in front of each stream.
@@ -143,6 +164,7 @@ impl DecodeDict {
     }
 
     /// The Zstd form.
+    #[cfg(feature = "zstd")]
     pub(super) fn zstd(&self) -> Verdict<&DDict<'static>> {
         self.zstd.get_or_init(|| DDict::try_create(&self.bytes)).as_ref().ok_or("the dictionary is damaged")
     }
@@ -168,6 +190,9 @@ pub fn train_dictionary(codec: Codec, samples: &[u8], sample_sizes: &[usize], ma
     }
     match codec {
         Codec::Lz4 | Codec::Lz4Hc => Some(samples[..total.min(max)].to_vec()),
+        #[cfg(not(feature = "zstd"))]
+        Codec::Zstd => None,
+        #[cfg(feature = "zstd")]
         Codec::Zstd => {
             let mut dict = Vec::with_capacity(max);
             zstd_safe::train_from_buffer(&mut dict, samples, sample_sizes).ok()?;

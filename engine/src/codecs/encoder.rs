@@ -3,7 +3,11 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::dict::Shared;
-use super::{Codec, PreparedDict, blosclz, lz4, zlib, zstd};
+#[cfg(feature = "zlib")]
+use super::zlib;
+#[cfg(feature = "zstd")]
+use super::zstd;
+use super::{Codec, PreparedDict, blosclz, lz4};
 use crate::{Error, Result};
 
 /// One worker's encoder for one codec, level and dictionary.
@@ -25,7 +29,9 @@ enum Kind {
     BloscLz(blosclz::Encoder),
     Lz4(lz4::FastEncoder),
     Lz4Hc(lz4::HcEncoder),
+    #[cfg(feature = "zlib")]
     Zlib(zlib::Encoder),
+    #[cfg(feature = "zstd")]
     Zstd(zstd::Encoder),
 }
 
@@ -48,6 +54,10 @@ impl Encoder {
         let shared = dict.map(PreparedDict::shared);
         let kind = match codec {
             _ if clevel == 0 => Kind::Never,
+            #[cfg(not(feature = "zlib"))]
+            Codec::Zlib => return Err(super::unsupported(codec.id())),
+            #[cfg(not(feature = "zstd"))]
+            Codec::Zstd => return Err(super::unsupported(codec.id())),
             Codec::BloscLz => Kind::BloscLz(blosclz::Encoder::new(clevel)),
             Codec::Lz4 => {
                 let dict = shared.and_then(Shared::lz4);
@@ -57,9 +67,12 @@ impl Encoder {
                 let dict = shared.and_then(Shared::lz4hc);
                 Kind::Lz4Hc(lz4::HcEncoder::new(clevel, dict)?)
             }
+            #[cfg(feature = "zlib")]
             Codec::Zlib => Kind::Zlib(zlib::Encoder::new(clevel)),
+            #[cfg(feature = "zstd")]
             Codec::Zstd => {
                 let dict = shared.and_then(Shared::zstd);
+                #[cfg(feature = "zstd")]
                 Kind::Zstd(zstd::Encoder::new(clevel, dict)?)
             }
         };
@@ -93,7 +106,9 @@ impl Encoder {
         match &self.kind {
             Kind::Never | Kind::BloscLz(_) | Kind::Lz4(_) => 1,
             Kind::Lz4Hc(encoder) => encoder.candidates(),
+            #[cfg(feature = "zlib")]
             Kind::Zlib(encoder) => encoder.candidates(),
+            #[cfg(feature = "zstd")]
             Kind::Zstd(encoder) => encoder.candidates(),
         }
     }
@@ -104,7 +119,9 @@ impl Encoder {
         match &self.kind {
             Kind::Never | Kind::BloscLz(_) | Kind::Lz4(_) => 1,
             Kind::Lz4Hc(encoder) => encoder.cost(candidate),
+            #[cfg(feature = "zlib")]
             Kind::Zlib(encoder) => encoder.cost(candidate),
+            #[cfg(feature = "zstd")]
             Kind::Zstd(encoder) => encoder.cost(candidate),
         }
     }
@@ -113,11 +130,11 @@ impl Encoder {
     /// `full` bytes.
     #[must_use]
     pub fn has_quicker(&self, length: usize, full: usize) -> bool {
-        match self.kind {
+        match self.codec {
             // The first level of zlib is made for data that repeats itself: on all but noise it is the quicker one.
-            Kind::Zlib(_) if self.clevel == 1 => 16 * length > 15 * full,
+            Codec::Zlib if self.clevel == 1 => 16 * length > 15 * full,
             // Long repetitions are what zlib-rs is quick at, and libdeflate leaves more of them.
-            Kind::Zlib(_) => 8 * length > full,
+            Codec::Zlib if self.clevel > 1 => 8 * length > full,
             _ => self.candidates() > 1,
         }
     }
@@ -125,11 +142,8 @@ impl Encoder {
     /// The quickest search that is sure to find something where the level's own does.
     #[must_use]
     pub fn min_sample_level(&self) -> usize {
-        match self.kind {
-            // The first level of libdeflate knows no matches of three bytes.
-            Kind::Zlib(_) => 1,
-            _ => 0,
-        }
+        // The first level of libdeflate knows no matches of three bytes.
+        usize::from(self.codec == Codec::Zlib && self.clevel > 0)
     }
 
     /// Whether the quicker searches leave about the same.
@@ -140,8 +154,10 @@ impl Encoder {
 
     /// The search for a stream of `length` bytes in which little is repeated: the level's own, or one that comes to its size.
     #[must_use]
+    #[cfg_attr(not(feature = "zstd"), expect(unused_variables, reason = "only zstd goes by it"))]
     pub fn substitute(&self, length: usize) -> usize {
         match &self.kind {
+            #[cfg(feature = "zstd")]
             Kind::Zstd(encoder) => encoder.substitute(length),
             _ => self.candidates() - 1,
         }
@@ -152,6 +168,7 @@ impl Encoder {
     #[must_use]
     pub fn long_candidates(&self) -> RangeInclusive<usize> {
         match &self.kind {
+            #[cfg(feature = "zstd")]
             Kind::Zstd(encoder) => encoder.long_candidates(),
             _ => self.candidates() - 1..=self.candidates() - 1,
         }
@@ -160,14 +177,16 @@ impl Encoder {
     /// Whether [`Encoder::encode_around`] is to be had.
     #[must_use]
     pub fn goes_around(&self) -> bool {
-        matches!(self.kind, Kind::Zlib(_))
+        self.codec == Codec::Zlib && !matches!(self.kind, Kind::Never)
     }
 
     /// Compresses a stream with the level's own search, but for parts that are noise and stored as they are in it.
     ///
     /// They are in order and do not overlap. The rest is as in [`Encoder::encode`].
+    #[cfg_attr(not(feature = "zlib"), expect(unused_variables, reason = "only zlib goes by it"))]
     pub fn encode_around(&mut self, incompressible: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
         match &mut self.kind {
+            #[cfg(feature = "zlib")]
             Kind::Zlib(encoder) if !incompressible.is_empty() => encoder.encode_around(incompressible, src, dst),
             _ => self.encode(src, dst),
         }
@@ -195,7 +214,9 @@ impl Encoder {
             Kind::BloscLz(encoder) => encoder.encode(src, dst),
             Kind::Lz4(encoder) => encoder.encode(src, dst),
             Kind::Lz4Hc(encoder) => encoder.encode(candidate, src, dst),
+            #[cfg(feature = "zlib")]
             Kind::Zlib(encoder) => encoder.encode(candidate, src, dst),
+            #[cfg(feature = "zstd")]
             Kind::Zstd(encoder) => encoder.encode(candidate, src, dst),
         }
     }

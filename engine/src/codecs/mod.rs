@@ -32,7 +32,9 @@ mod encoder;
 mod incompressible;
 mod lz4;
 pub(crate) mod ndlz;
+#[cfg(feature = "zlib")]
 mod zlib;
+#[cfg(feature = "zstd")]
 mod zstd;
 
 pub use decoder::Decoder;
@@ -44,6 +46,7 @@ use std::ops::RangeInclusive;
 
 use crate::{Error, Result};
 
+#[cfg(feature = "zstd")]
 pub(crate) use zstd::prepare;
 
 /// What a decoder says of a stream: fine, or what is wrong with it.
@@ -79,8 +82,8 @@ impl Codec {
             0 => Ok(Self::BloscLz),
             1 => Ok(Self::Lz4),
             2 => Ok(Self::Lz4Hc),
-            4 => Ok(Self::Zlib),
-            5 => Ok(Self::Zstd),
+            4 if cfg!(feature = "zlib") => Ok(Self::Zlib),
+            5 if cfg!(feature = "zstd") => Ok(Self::Zstd),
             _ => Err(unsupported(id)),
         }
     }
@@ -188,7 +191,11 @@ impl CodecFormat {
     /// of that name and is looked at for registered codecs only.
     pub fn require_built_in(self, udcodec: u8) -> Result<()> {
         match self {
-            Self::BloscLz | Self::Lz4 | Self::Zlib | Self::Zstd => Ok(()),
+            Self::BloscLz | Self::Lz4 => Ok(()),
+            Self::Zlib if cfg!(feature = "zlib") => Ok(()),
+            Self::Zstd if cfg!(feature = "zstd") => Ok(()),
+            Self::Zlib => Err(unsupported(4)),
+            Self::Zstd => Err(unsupported(5)),
             Self::Registered if udcodec == NDLZ => Ok(()),
             Self::Snappy => Err(unsupported(3)),
             // A registered format never means one of the built-in codecs.
@@ -239,7 +246,13 @@ pub fn library_version(codec: Codec) -> (&'static str, String) {
     match codec {
         Codec::BloscLz => ("BloscLZ", "2.5.3".to_owned()),
         Codec::Lz4 | Codec::Lz4Hc => ("LZ4", lz4::version()),
+        #[cfg(feature = "zlib")]
         Codec::Zlib => ("Zlib", format!("libdeflate {}", zlib::LIBDEFLATE_VERSION)),
+        #[cfg(not(feature = "zlib"))]
+        Codec::Zlib => ("Zlib", "not built in".to_owned()),
+        #[cfg(not(feature = "zstd"))]
+        Codec::Zstd => ("Zstd", "not built in".to_owned()),
+        #[cfg(feature = "zstd")]
         Codec::Zstd => ("Zstd", zstd_safe::version_string().to_owned()),
     }
 }
