@@ -24,7 +24,7 @@ import numpy as np
 from pairs import record_parser
 
 import superchunk
-from superchunk.arrays import partition
+from superchunk._array import partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import superchunk
-from superchunk.arrays.ndarray import NDArray
+from superchunk._array.ndarray import NDArray
+from superchunk._format.b2nd import LAYERS, ArrayLayout
+from superchunk._format.dtypes import dtype_text, parse_dtype
+from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.metalayers import read_metalayers
 from superchunk.exceptions import DtypeError, SuperchunkError
-from superchunk.frame.b2nd import LAYERS, ArrayLayout
-from superchunk.frame.dtypes import dtype_text, parse_dtype
-from superchunk.frame.header import FIXED_LEN, FrameHeader
-from superchunk.frame.metalayers import read_metalayers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

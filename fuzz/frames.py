@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING
 
 import superchunk
 from superchunk import _engine
+from superchunk._format import values
+from superchunk._format.header import FrameHeader
 from superchunk.exceptions import SuperchunkError
-from superchunk.frame import values
-from superchunk.frame.header import FrameHeader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import superchunk
-import superchunk._frames  # these before forking, and not in each child
-import superchunk.storage.sparse
+import superchunk._api.opening  # these before forking, and not in each child
+import superchunk._store.sparse
 from superchunk import NDArray
 from superchunk.exceptions import SuperchunkError
 

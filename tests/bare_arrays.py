@@ -11,11 +11,11 @@ import numpy as np
 
 import superchunk
 from superchunk import SChunk
-from superchunk._encoding import settings_of
-from superchunk._opening import create_handle
-from superchunk.arrays.ndarray import NDArray
-from superchunk.frame.b2nd import ArrayLayout
-from superchunk.frame.dtypes import dtype_text
+from superchunk._array.ndarray import NDArray
+from superchunk._codec.parameters import settings_of
+from superchunk._format.b2nd import ArrayLayout
+from superchunk._format.dtypes import dtype_text
+from superchunk._schunk.opening import create_handle
 
 if TYPE_CHECKING:
     import random

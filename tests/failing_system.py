@@ -28,7 +28,7 @@ import pytest
 from other_process import Other
 
 import superchunk
-import superchunk._frames  # not when there are no descriptors to load it with
+import superchunk._api.opening  # not when there are no descriptors to load it with
 from superchunk import SChunk
 from superchunk.exceptions import StorageError
 

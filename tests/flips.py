@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk.frame.integrity import SEAL_LEN, record_len
-from superchunk.frame.trailer import TAIL_LEN
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.loading import parse_frame
+from superchunk._format.integrity import SEAL_LEN, record_len
+from superchunk._format.trailer import TAIL_LEN
+from superchunk._store.frames import FrameStore
+from superchunk._store.loading import parse_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

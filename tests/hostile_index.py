@@ -6,10 +6,10 @@ import os
 from typing import Final
 
 from superchunk import _engine
-from superchunk.frame.header import FIXED_LEN, FrameHeader
-from superchunk.frame.metalayers import write_metalayers
-from superchunk.frame.trailer import Trailer
-from superchunk.storage.protocol import FrameSettings
+from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.metalayers import write_metalayers
+from superchunk._format.trailer import Trailer
+from superchunk._store.protocol import FrameSettings
 
 CHUNKSIZE: Final = 400
 ZEROS: Final = b"\0\0\0\0\0\0\0\x81"

@@ -25,9 +25,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import superchunk
-import superchunk._frames  # these before forking, and not in each child
+import superchunk._api.opening  # these before forking, and not in each child
+import superchunk._store.sparse
 import superchunk.meta
-import superchunk.storage.sparse
 from superchunk import SChunk
 
 if TYPE_CHECKING:

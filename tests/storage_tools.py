@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
+from superchunk._store.file import FileBytes
 from superchunk.exceptions import StorageError
-from superchunk.storage.file import FileBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pytest
 
-    from superchunk.storage.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkStore
 
 TYPESIZE = 4
 CHUNKSIZE = 400

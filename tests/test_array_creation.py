@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import superchunk
 from superchunk import SpecialValue
+from superchunk._store.changes import MutableChunkTable
+from superchunk._store.contiguous import ContiguousState
 from superchunk.exceptions import ArgumentError
-from superchunk.storage.changes import MutableChunkTable
-from superchunk.storage.contiguous import ContiguousState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

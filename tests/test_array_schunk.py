@@ -10,8 +10,8 @@ import pytest
 
 import superchunk
 from superchunk import NDArray, SChunk, SpecialValue, compress2, stage_chunk
-from superchunk._encoding import settings_of
-from superchunk._opening import create_handle
+from superchunk._codec.parameters import settings_of
+from superchunk._schunk.opening import create_handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ import pytest
 from oracle import blosc2
 
 import superchunk
-import superchunk._dtype_names
+import superchunk._api.dtype_names
 from superchunk import Codec, Filter, SpecialValue
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_default_dtypes_are_those_of_the_other_package(name: str) -> None:
     assert getattr(superchunk, name) is getattr(blosc2, name)
 
 
-@pytest.mark.parametrize("name", superchunk._dtype_names.__all__)
+@pytest.mark.parametrize("name", superchunk._api.dtype_names.__all__)
 def test_dtype_names_make_the_same_arrays(name: str) -> None:
     wanted = getattr(superchunk, name)
     assert name.startswith("DEFAULT_") or wanted is getattr(np, name)

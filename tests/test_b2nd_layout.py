@@ -12,8 +12,8 @@ from drawn import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from superchunk._format.b2nd import MAX_CHUNK_NBYTES, ArrayLayout
 from superchunk.exceptions import ArgumentError, FormatError, TruncatedError
-from superchunk.frame.b2nd import MAX_CHUNK_NBYTES, ArrayLayout
 
 EXAMPLE = bytes.fromhex(
     "97 00 02 92 D3 0000000000000003 D3 0000000000000004 92 D2 00000003 D2 00000004"

@@ -14,12 +14,12 @@ from oracle import blosc2
 from test_dtypes import NESTED_ALIGNED, TEXTS, any_dtype
 
 import superchunk
-from superchunk.frame.b2nd import ArrayLayout
-from superchunk.frame.dtypes import dtype_text
-from superchunk.frame.metalayers import read_metalayers
-from superchunk.storage.cframe import write_cframe
-from superchunk.storage.memory import MemoryStore
-from superchunk.storage.protocol import FrameSettings
+from superchunk._format.b2nd import ArrayLayout
+from superchunk._format.dtypes import dtype_text
+from superchunk._format.metalayers import read_metalayers
+from superchunk._store.cframe import write_cframe
+from superchunk._store.memory import MemoryStore
+from superchunk._store.protocol import FrameSettings
 
 ZEROS = 1
 

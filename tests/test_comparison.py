@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from superchunk import NDArray
-    from superchunk.arrays.fields import NDField
+    from superchunk._array.fields import NDField
 
 VALUES: dict[str, Any] = {
     "0": 0,

@@ -14,9 +14,9 @@ import reference
 
 import superchunk
 from superchunk import _engine
+from superchunk._format.b2nd import LAYERS, ArrayLayout
+from superchunk._store.frames import FrameStore
 from superchunk.exceptions import SuperchunkError, UnsupportedError
-from superchunk.frame.b2nd import LAYERS, ArrayLayout
-from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

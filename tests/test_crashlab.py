@@ -41,9 +41,9 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from superchunk._store.file import FileBytes, make_folder, remove_file, remove_folder, replace_file, sync_folder
+from superchunk._store.frames import FrameStore
 from superchunk.exceptions import FormatError
-from superchunk.storage.file import FileBytes, make_folder, remove_file, remove_folder, replace_file, sync_folder
-from superchunk.storage.frames import FrameStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from superchunk._format._literals import MAX_DEPTH, MAX_LENGTH, parse
+from superchunk._format.dtypes import dtype_text, parse_dtype
 from superchunk.exceptions import DtypeError, FormatError
-from superchunk.frame._literals import MAX_DEPTH, MAX_LENGTH, parse
-from superchunk.frame.dtypes import dtype_text, parse_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -14,12 +14,12 @@ from storage_tools import failing_after, look
 
 import superchunk
 from superchunk import SChunk
+from superchunk._format.integrity import SEAL_MAGIC, record_len
+from superchunk._store import file as storage_file
+from superchunk._store.frames import FrameStore
+from superchunk._store.protocol import FrameSettings
+from superchunk._store.seals import after_power_loss
 from superchunk.exceptions import DamagedFrameError, FormatError, ReadOnlyError, StorageError
-from superchunk.frame.integrity import SEAL_MAGIC, record_len
-from superchunk.storage import file as storage_file
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.protocol import FrameSettings
-from superchunk.storage.seals import after_power_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

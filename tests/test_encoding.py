@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from superchunk import Codec, CParams, Filter, SplitMode
-from superchunk._encoding import as_recorded, cparams_of, settings_of
+from superchunk._codec.parameters import as_recorded, cparams_of, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

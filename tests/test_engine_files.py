@@ -13,9 +13,9 @@ import pytest
 from test_engine_seals import BOUNDLESS, PACKED, PLAIN, content, sealed
 
 from superchunk import _engine
-from superchunk._stored_chunks import chunk_bytes
+from superchunk._codec.stored_chunks import chunk_bytes
+from superchunk._store.sources import read_range
 from superchunk.exceptions import MissingFileError, StorageError
-from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable

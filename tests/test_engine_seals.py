@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from superchunk import _engine
+from superchunk._format.integrity import CommitRecord, fingerprint, header_mask, record_len
+from superchunk._format.trailer import Trailer
 from superchunk.exceptions import FormatError, StorageError, TruncatedError
-from superchunk.frame.integrity import CommitRecord, fingerprint, header_mask, record_len
-from superchunk.frame.trailer import Trailer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ import pytest
 from other_process import PATIENCE, in_child
 
 import superchunk
-from superchunk import _forks
-from superchunk.storage.followed import FollowedFile
-from superchunk.storage.followed_folder import FollowedFolder
+from superchunk._store import forks as _forks
+from superchunk._store.followed import FollowedFile
+from superchunk._store.followed_folder import FollowedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,9 @@ sys.exit(status != 0)
 """
 
 
-@pytest.mark.parametrize(("module", "first"), [("superchunk.core", ""), ("superchunk._encoding", "import numpy")])
+@pytest.mark.parametrize(
+    ("module", "first"), [("superchunk.core", ""), ("superchunk._codec.parameters", "import numpy")]
+)
 def test_a_fork_waits_for_imports_of_other_threads(module: str, first: str) -> None:
     code = IMPORTING.format(module=module, first=first)
     done = subprocess.run([sys.executable, "-c", code], timeout=PATIENCE, check=False, capture_output=True, text=True)
@@ -202,7 +204,7 @@ def test_a_child_changes_its_copy_of_a_store_in_memory() -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("superchunk.storage.registry._PATIENCE", 0)
+    monkeypatch.setattr("superchunk._store.registry._PATIENCE", 0)
 
 
 @pytest.mark.usefixtures("impatient")

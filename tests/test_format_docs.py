@@ -363,7 +363,7 @@ def test_fields_of_the_frame_header_and_their_markers_leave_no_gap() -> None:
 
 
 def test_frame_header_is_written_where_the_page_says() -> None:
-    from superchunk.frame.header import FrameHeader  # noqa: PLC0415 - as above
+    from superchunk._format.header import FrameHeader  # noqa: PLC0415 - as above
 
     raw = FrameHeader(
         header_len=97,
@@ -424,7 +424,7 @@ def test_frame_header_is_written_where_the_page_says() -> None:
 
 @pytest.mark.parametrize(("varchunks", "vlblocks"), [(False, False), (True, False), (False, True)])
 def test_general_flags_of_the_page_are_written(*, varchunks: bool, vlblocks: bool) -> None:
-    from superchunk.frame.header import FrameHeader  # noqa: PLC0415 - as above
+    from superchunk._format.header import FrameHeader  # noqa: PLC0415 - as above
 
     offsets = {row["Field"]: int(row["Offset"], 16) for row in tables()["frame header"]}
     values = {row["Frame"]: int(row["Value"], 16) for row in tables()["general_flags values"]}
@@ -455,8 +455,8 @@ def test_general_flags_of_the_page_are_written(*, varchunks: bool, vlblocks: boo
 
 
 def test_limits_of_a_frame_are_those_of_the_code() -> None:
-    from superchunk.frame import header as frame_header  # noqa: PLC0415 - as above
-    from superchunk.frame import index, metalayers, trailer  # noqa: PLC0415 - as above
+    from superchunk._format import header as frame_header  # noqa: PLC0415 - as above
+    from superchunk._format import index, metalayers, trailer  # noqa: PLC0415 - as above
 
     limits = numbers("frame limits", "Name", "Value")
     assert limits["fixed header"] == frame_header.FIXED_LEN
@@ -473,7 +473,7 @@ def test_limits_of_a_frame_are_those_of_the_code() -> None:
 
 
 def test_special_entries_are_those_of_the_code() -> None:
-    from superchunk.frame.index import special_entry  # noqa: PLC0415 - as above
+    from superchunk._format.index import special_entry  # noqa: PLC0415 - as above
 
     codes = [int(row["Top byte"], 16) for row in tables()["special entries"]]
     kinds = (header.SPECIAL_ZERO, header.SPECIAL_NAN, header.SPECIAL_UNINIT)
@@ -498,7 +498,7 @@ def test_fields_of_the_beta_header_and_their_markers_leave_no_gap() -> None:
 
 @pytest.mark.parametrize("order", ["big", "little"])
 def test_beta_header_is_read_where_the_page_says(order: Literal["big", "little"]) -> None:
-    from superchunk.frame.legacy import LegacyHeader, byte_order  # noqa: PLC0415 - as above
+    from superchunk._format.legacy import LegacyHeader, byte_order  # noqa: PLC0415 - as above
 
     version = 0x12 if order == "little" else 0x21
     values: dict[str, int | bytes] = {
@@ -536,8 +536,8 @@ def test_beta_header_is_read_where_the_page_says(order: Literal["big", "little"]
 
 
 def test_limits_of_a_beta_frame_are_those_of_the_code() -> None:
-    from superchunk.frame import legacy  # noqa: PLC0415 - as above
-    from superchunk.frame.legacy_trailer import LegacyTrailer  # noqa: PLC0415 - as above
+    from superchunk._format import legacy  # noqa: PLC0415 - as above
+    from superchunk._format.legacy_trailer import LegacyTrailer  # noqa: PLC0415 - as above
 
     limits = numbers("beta frame limits", "Name", "Value")
     assert limits["smallest trailer"] == legacy.MIN_TRAILER_LEN
@@ -557,7 +557,7 @@ def test_limits_of_a_beta_frame_are_those_of_the_code() -> None:
 
 
 def test_families_are_told_by_the_first_byte_of_the_page() -> None:
-    from superchunk.frame import legacy  # noqa: PLC0415 - as above
+    from superchunk._format import legacy  # noqa: PLC0415 - as above
 
     for row in tables()["frame families"]:
         head = bytes([int(row["First byte"], 16)]) + b"\xa8b2frame\0"
@@ -568,7 +568,7 @@ def test_extension_types_of_values_are_those_of_the_code() -> None:
     import msgpack  # noqa: PLC0415 - as above
     import numpy as np  # noqa: PLC0415 - as above
 
-    from superchunk.frame import values  # noqa: PLC0415 - as above
+    from superchunk._format import values  # noqa: PLC0415 - as above
 
     codes = {row["Name"]: int(row["Type"]) for row in tables()["extension types"]}
     assert (codes["frame"], codes["reference"]) == (values.EXT_FRAME, values.EXT_REFERENCE)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.metalayers import write_metalayers
+from superchunk._format.trailer import Trailer
 from superchunk.exceptions import FormatError, NewerFormatError, TruncatedError
-from superchunk.frame.header import FIXED_LEN, FrameHeader
-from superchunk.frame.metalayers import write_metalayers
-from superchunk.frame.trailer import Trailer
 
 EXAMPLE = bytes.fromhex(
     "9ea86232 6672616d 6500 d200000061 cf0000000000000084 a412005502 d30000000000000000"

@@ -9,8 +9,8 @@ import tracemalloc
 import pytest
 
 from superchunk import _engine
+from superchunk._format.index import Index, special_entry, special_kind
 from superchunk.exceptions import FormatError
-from superchunk.frame.index import Index, special_entry, special_kind
 
 
 def chunk_of(entries: list[int], **params: int) -> bytes:

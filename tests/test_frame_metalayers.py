@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from superchunk._format.metalayers import check_name, header_len_for, read_metalayers, write_metalayers
+from superchunk._format.trailer import Trailer
 from superchunk.exceptions import FormatError, MetalayerValueError, TruncatedError
-from superchunk.frame.metalayers import check_name, header_len_for, read_metalayers, write_metalayers
-from superchunk.frame.trailer import Trailer
 
 HEAD = bytes(87)
 EXAMPLE = bytes.fromhex("93CD000FDE0001A26D31D200000069DC0001C600000007C40568656C6C6F")

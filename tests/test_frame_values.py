@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from superchunk._format.values import MAX_DEPTH, pack, unpack
 from superchunk.exceptions import FormatError, MetalayerValueError
-from superchunk.frame.values import MAX_DEPTH, pack, unpack
 
 scalars = (
     st.none()

@@ -18,13 +18,13 @@ SELDOM = {
     "_integrity.verify": "verify()",
     "_integrity.repair": "repair()",
     "_integrity.scan": "repair()",
-    "packed.frames": "save_array()",
-    "packed.pickles": "unpack_array()",
-    "storage.legacy": "frames of old writers",
-    "frame.legacy": "frames of old writers",
-    "storage.sparse": "directories",
-    "storage.staging": "directories",
-    "storage.cframe": "frames in memory",
+    "_packed.frames": "save_array()",
+    "_packed.pickles": "unpack_array()",
+    "_store.legacy": "frames of old writers",
+    "_format.legacy": "frames of old writers",
+    "_store.sparse": "directories",
+    "_store.staging": "directories",
+    "_store.cframe": "frames in memory",
     "cli": "the command",
     "testing": "the crash laboratory",
 }
@@ -87,7 +87,7 @@ def test_a_frame_needs_no_arrays_and_nothing_seldom(files: tuple[str, str]) -> N
 
 def test_an_array_needs_nothing_seldom(files: tuple[str, str]) -> None:
     loaded = modules_besides_numpy("import superchunk\nsuperchunk.open(sys.argv[1])[2:4]", files[1])
-    assert "superchunk.arrays.ndarray" in loaded
+    assert "superchunk._array.ndarray" in loaded
     assert not loaded & ours({"meta", "frame.values", "storage.memory", *SELDOM})
     assert not loaded & {"msgpack", *FOREIGN}
 

@@ -14,9 +14,9 @@ from oracle import blosc2
 
 import superchunk
 from superchunk import NDArray
-from superchunk._encoding import settings_of
-from superchunk._opening import create_handle
-from superchunk.frame.b2nd import ArrayLayout
+from superchunk._codec.parameters import settings_of
+from superchunk._format.b2nd import ArrayLayout
+from superchunk._schunk.opening import create_handle
 
 if TYPE_CHECKING:
     from pathlib import Path

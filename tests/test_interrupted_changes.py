@@ -14,7 +14,7 @@ import pytest
 
 import superchunk
 from superchunk import SChunk
-from superchunk.storage import registry
+from superchunk._store import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import pytest
 from labs import interrupts, signals
 
 import superchunk
-from superchunk._opening import create_handle
-from superchunk.storage.protocol import FrameSettings
+from superchunk._schunk.opening import create_handle
+from superchunk._store.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def test_real_signals_leave_whole_generations_and_a_handle_that_works(kind: str)
 
 
 def test_the_laboratory_finds_a_state_that_is_left_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    from superchunk.storage import memory  # noqa: PLC0415 - what is broken on purpose
+    from superchunk._store import memory  # noqa: PLC0415 - what is broken on purpose
 
     def left_half(self: object, mark: object) -> None:
         """Undo nothing."""

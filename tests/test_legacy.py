@@ -19,6 +19,11 @@ from legacy_frames import CHUNKSIZE, DELTA, NAN, SHUFFLE, TYPESIZE, ZEROS, Legac
 
 import superchunk
 from superchunk import _engine
+from superchunk._format import values
+from superchunk._format.header import FrameHeader
+from superchunk._format.legacy import byte_order
+from superchunk._store.cframe import write_cframe
+from superchunk._store.legacy import open_legacy, read_legacy
 from superchunk.exceptions import (
     FormatError,
     MetalayerValueError,
@@ -28,11 +33,6 @@ from superchunk.exceptions import (
     TruncatedError,
     UnsupportedError,
 )
-from superchunk.frame import values
-from superchunk.frame.header import FrameHeader
-from superchunk.frame.legacy import byte_order
-from superchunk.storage.cframe import write_cframe
-from superchunk.storage.legacy import open_legacy, read_legacy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import superchunk
-from superchunk.arrays.geometry import ArrayGeometry, geometry_of
-from superchunk.frame.b2nd import ArrayLayout
-from superchunk.storage import loading
+from superchunk._array.geometry import ArrayGeometry, geometry_of
+from superchunk._format.b2nd import ArrayLayout
+from superchunk._store import loading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

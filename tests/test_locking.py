@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import superchunk
+from superchunk._store.followed import FollowedFile
+from superchunk._store.sparse import SparseState
 from superchunk.exceptions import LockedError
-from superchunk.storage.followed import FollowedFile
-from superchunk.storage.sparse import SparseState
 
 if TYPE_CHECKING:
-    from superchunk.storage.committed import CommittedFrame
+    from superchunk._store.committed import CommittedFrame
 
 
 def in_another_process(code: str) -> str:

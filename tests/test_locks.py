@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from other_process import Other, in_child
 
+from superchunk._store import locks
+from superchunk._store.locks import WriterLock, leads_to, separate
 from superchunk.exceptions import LockedError, StorageError
-from superchunk.storage import locks
-from superchunk.storage.locks import WriterLock, leads_to, separate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ PIPES = (("down[1]", os.O_WRONLY), ("up[0]", os.O_RDONLY))
 SETUP = """
 import os
 from superchunk.exceptions import LockedError
-from superchunk.storage.locks import WriterLock
+from superchunk._store.locks import WriterLock
 def take(path, **how):
     global fd, lock
     fd, lock = os.open(path, os.O_RDONLY), WriterLock()
@@ -195,7 +195,7 @@ def test_a_child_takes_the_lock_once_its_parent_let_go(frame: str, fd: int) -> N
 def test_a_child_that_separates_its_copy_does_not_keep_a_dead_parents_lock(frame: str, fd: int) -> None:
     script = f"""
 import signal
-from superchunk.storage.locks import separate
+from superchunk._store.locks import separate
 assert take({frame!r})
 down, up = os.pipe(), os.pipe()
 if not os.fork():

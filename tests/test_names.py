@@ -14,9 +14,9 @@ import pytest
 
 import superchunk
 from superchunk import SChunk
+from superchunk._store import file as storage_file
+from superchunk._store.names import find_name
 from superchunk.exceptions import LockedError, StorageError
-from superchunk.storage import file as storage_file
-from superchunk.storage.names import find_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

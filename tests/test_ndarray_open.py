@@ -15,8 +15,8 @@ from oracle import blosc2
 
 import superchunk
 from superchunk import SChunk
-from superchunk.arrays.ndarray import NDArray
-from superchunk.frame.b2nd import ArrayLayout
+from superchunk._array.ndarray import NDArray
+from superchunk._format.b2nd import ArrayLayout
 
 if TYPE_CHECKING:
     from pathlib import Path

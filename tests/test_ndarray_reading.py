@@ -12,8 +12,8 @@ import pytest
 from reference.boxes import chunk_content, chunk_items, read_box
 
 import superchunk
-from superchunk.arrays import reading
-from superchunk.arrays.ndarray import NDArray
+from superchunk._array import reading
+from superchunk._array.ndarray import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,14 +12,14 @@ import pytest
 from oracle import blosc2
 
 import superchunk
-from superchunk.arrays.geometry import ArrayGeometry
-from superchunk.arrays.view import read_geometry
-from superchunk.frame.b2nd import ArrayLayout
+from superchunk._array.geometry import ArrayGeometry
+from superchunk._array.view import read_geometry
+from superchunk._format.b2nd import ArrayLayout
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from superchunk.arrays.ndarray import NDArray
+    from superchunk._array.ndarray import NDArray
 
 
 def resized(plain: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

@@ -12,8 +12,8 @@ import pytest
 
 import superchunk
 from superchunk import SpecialValue
-from superchunk.arrays.ndarray import NDArray
-from superchunk.storage import file
+from superchunk._array.ndarray import NDArray
+from superchunk._store import file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

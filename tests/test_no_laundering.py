@@ -10,10 +10,10 @@ from cli_runner import fail
 
 import superchunk
 from superchunk import SChunk
+from superchunk._format.integrity import SEAL_LEN
+from superchunk._store.cframe import read_cframe, write_cframe
+from superchunk._store.loading import parse_frame
 from superchunk.exceptions import FormatError
-from superchunk.frame.integrity import SEAL_LEN
-from superchunk.storage.cframe import read_cframe, write_cframe
-from superchunk.storage.loading import parse_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from other_process import Other, in_child
 
 import superchunk
 from superchunk import SChunk
+from superchunk._store.file import FileBytes
 from superchunk.exceptions import LockedError, StorageError
-from superchunk.storage.file import FileBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from packed_arrays import ARRAYS, each_array, equal
 
 import superchunk
 from superchunk import FormatError, SChunk
-from superchunk.frame.descr import dtype_of_spec, spec_of_dtype
+from superchunk._format.descr import dtype_of_spec, spec_of_dtype
 
 if TYPE_CHECKING:
     from pathlib import Path

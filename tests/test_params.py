@@ -10,8 +10,8 @@ import pytest
 
 import superchunk
 from superchunk import Codec, CParams, DParams, Filter, SplitMode, Storage, Tuner
-from superchunk._encoding import cparams_of, pipeline, settings_of
-from superchunk._writing import with_typesize
+from superchunk._codec.encoder import with_typesize
+from superchunk._codec.parameters import cparams_of, pipeline, settings_of
 from superchunk.exceptions import ArgumentError
 from superchunk.params import nthreads_for
 

@@ -17,9 +17,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import superchunk
-from superchunk.arrays.partition import BLOCK_NBYTES, CHUNK_NBYTES, MOST_PADDING, choose_partition, padding
+from superchunk._array.partition import BLOCK_NBYTES, CHUNK_NBYTES, MOST_PADDING, choose_partition, padding
+from superchunk._format.b2nd import ArrayLayout
 from superchunk.exceptions import ArgumentError
-from superchunk.frame.b2nd import ArrayLayout
 
 
 def lengths(most: float) -> st.SearchStrategy[int]:

@@ -18,6 +18,9 @@ from legacy_frames import Legacy, content, old_chunk
 
 import superchunk
 from superchunk import SChunk, exceptions
+from superchunk._store import file as storage_file
+from superchunk._store.names import take_name
+from superchunk._store.target import ReplaceRule, absolute_path
 from superchunk.exceptions import (
     ArgumentError,
     ExistingFileError,
@@ -30,9 +33,6 @@ from superchunk.exceptions import (
     StorageError,
     SuperchunkError,
 )
-from superchunk.storage import file as storage_file
-from superchunk.storage.names import take_name
-from superchunk.storage.target import ReplaceRule, absolute_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,10 +20,11 @@ import pytest
 from hypothesis import given, settings
 
 import superchunk
-from superchunk import Codec, Filter, SplitMode, _engine, _zfp
-from superchunk.arrays.ndarray import NDArray
+from superchunk import Codec, Filter, SplitMode, _engine
+from superchunk._array.ndarray import NDArray
+from superchunk._codec import zfp as _zfp
+from superchunk._format.b2nd import ArrayLayout
 from superchunk.exceptions import FormatError, UnsupportedError
-from superchunk.frame.b2nd import ArrayLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import superchunk
+from superchunk._store.loading import parse_frame
 from superchunk.exceptions import ArgumentError, FormatError, StorageError, SuperchunkError
-from superchunk.storage.loading import parse_frame
 
 if TYPE_CHECKING:
     from pathlib import Path

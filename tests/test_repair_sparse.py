@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import superchunk
+from superchunk._format.integrity import SEAL_LEN
+from superchunk._store import file as storage_file
 from superchunk.exceptions import ArgumentError, FormatError, LockedError, StorageError
-from superchunk.frame.integrity import SEAL_LEN
-from superchunk.storage import file as storage_file
 
 if TYPE_CHECKING:
     from pathlib import Path

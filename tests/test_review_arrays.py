@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from superchunk.storage.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkStore
 
 LETTERS = np.arange(48, dtype="<i4").reshape(6, 8)
 
@@ -97,7 +97,7 @@ def test_what_many_reads_make_is_of_one_state(
                 )
             return ask(*args)
 
-        from superchunk.arrays import ndarray, reading  # noqa: PLC0415
+        from superchunk._array import ndarray, reading  # noqa: PLC0415
 
         monkeypatch.setattr(NDArray, "_geometry_in", _through(NDArray._geometry_in, after_some))
         monkeypatch.setattr(reading, "_sources_of", partial(after_some, reading._sources_of))

@@ -16,10 +16,10 @@ from other_process import Other
 
 import superchunk
 from superchunk import SChunk
+from superchunk._store import file as storage_file
+from superchunk._store.file import System
+from superchunk._store.transfer import transfer
 from superchunk.exceptions import LockedError, StorageError, SuperchunkError
-from superchunk.storage import file as storage_file
-from superchunk.storage.file import System
-from superchunk.storage.transfer import transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

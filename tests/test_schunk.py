@@ -21,7 +21,7 @@ from superchunk import Codec, CParams, DParams, Filter, SChunk, SpecialValue, St
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk._special import FillValue
+    from superchunk._codec.special_values import FillValue
 
 blosc2 = pytest.importorskip("blosc2", reason="the oracle is not installed")
 

@@ -288,7 +288,7 @@ def test_a_filler_reads_each_item_of_an_array_about_once() -> None:
 def test_a_filler_takes_items_of_any_array_in_c_order(
     shape: tuple[int, ...], ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("superchunk._blockfuncs._AHEAD_NBYTES", ahead)
+    monkeypatch.setattr("superchunk._codec.block_functions._AHEAD_NBYTES", ahead)
     items = np.arange(60, dtype="i4").reshape(shape)
     array = superchunk.asarray(items, chunks=tuple(-(-n // 2) for n in shape))
     records = superchunk.asarray(items.reshape(-1).view([("x", "i4")]))

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING
 import pytest
 from other_process import PATIENCE, Other, in_child
 
-from superchunk._opening import environment_locking
+from superchunk._schunk.opening import environment_locking
+from superchunk._store import sidecar
+from superchunk._store.sidecar import LockSidecar, sidecar_path
 from superchunk.exceptions import StorageError
-from superchunk.storage import sidecar
-from superchunk.storage.sidecar import LockSidecar, sidecar_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SETUP = """
 import os
-from superchunk.storage.sidecar import LockSidecar
+from superchunk._store.sidecar import LockSidecar
 def enter(block):
     global inside
     inside = block

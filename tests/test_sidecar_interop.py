@@ -12,7 +12,7 @@ import oracle
 import pytest
 from other_process import Other
 
-from superchunk.storage.sidecar import LockSidecar, sidecar_path
+from superchunk._store.sidecar import LockSidecar, sidecar_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,7 +226,7 @@ def test_the_environment_is_understood_as_the_peer_does(
     script = f"import blosc2; blosc2.open({frame!r}, mode='r').decompress_chunk(0)"
     subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "BLOSC_LOCKING": value})
     made.append(path.exists())
-    script = "import sys; from superchunk._opening import *; sys.exit(environment_locking())"
+    script = "import sys; from superchunk._schunk.opening import *; sys.exit(environment_locking())"
     asked = subprocess.run([sys.executable, "-c", script], check=False, env={**os.environ, "BLOSC_LOCKING": value})
     made.append(bool(asked.returncode))
     assert made[0] == made[1] == (value not in {"", "0"})

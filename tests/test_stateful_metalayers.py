@@ -20,8 +20,8 @@ from hypothesis.stateful import (
 
 import superchunk
 from superchunk import _engine
+from superchunk._store.frames import FrameStore
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError
-from superchunk.storage.frames import FrameStore
 
 MOST_LAYERS = 16
 """In a frame; the peer destroys frames with more when it changes them."""

@@ -15,20 +15,20 @@ import pytest
 from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, failing_after, look, special
 
 from superchunk import _engine
+from superchunk._format.header import FrameHeader
+from superchunk._format.integrity import record_len
+from superchunk._store.cframe import write_cframe
+from superchunk._store.contiguous import ContiguousState
+from superchunk._store.file import FileBytes
+from superchunk._store.frames import FrameStore
+from superchunk._store.memory import MemoryStore
+from superchunk._store.protocol import FrameSettings
 from superchunk.exceptions import (
     FormatError,
     MetalayerValueError,
     ReadOnlyError,
     StorageError,
 )
-from superchunk.frame.header import FrameHeader
-from superchunk.frame.integrity import record_len
-from superchunk.storage.cframe import write_cframe
-from superchunk.storage.contiguous import ContiguousState
-from superchunk.storage.file import FileBytes
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.memory import MemoryStore
-from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,8 +71,8 @@ def other_process(path: str, code: str) -> None:
     script = (
         f"import sys; sys.path.insert(0, {here!r})\n"
         "from storage_tools import *\n"
-        "from superchunk.storage.frames import FrameStore\n"
-        "from superchunk.storage.locks import WriterLock\n"
+        "from superchunk._store.frames import FrameStore\n"
+        "from superchunk._store.locks import WriterLock\n"
         # As C-Blosc2 does: it knows nothing of our lock.
         "WriterLock.acquire = lambda self, fd, path, **_: setattr(self, '_fd', fd)\n"
         f"s = FrameStore.open({path!r}, writable=True)\n{code}\ns.close()\n"

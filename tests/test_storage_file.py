@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from superchunk._store import file
+from superchunk._store.file import FileBytes
 from superchunk.exceptions import StorageError
-from superchunk.storage import file
-from superchunk.storage.file import FileBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,18 +13,18 @@ import pytest
 from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, special
 
 from superchunk import _engine
+from superchunk._format.header import FrameHeader
+from superchunk._format.index import special_entry
+from superchunk._store.cframe import read_cframe, write_cframe
+from superchunk._store.frames import FrameStore
+from superchunk._store.memory import MemoryStore
+from superchunk._store.protocol import FrameSettings
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError
-from superchunk.frame.header import FrameHeader
-from superchunk.frame.index import special_entry
-from superchunk.storage.cframe import read_cframe, write_cframe
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.memory import MemoryStore
-from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk.storage.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkStore
 
 SETTINGS = FrameSettings(typesize=TYPESIZE)
 HOSTILE = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "hostile"

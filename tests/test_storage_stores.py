@@ -10,6 +10,11 @@ import pytest
 from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, look, special
 
 from superchunk import _engine
+from superchunk._format.integrity import record_len
+from superchunk._store.cframe import read_cframe, write_cframe
+from superchunk._store.frames import FrameStore
+from superchunk._store.memory import MemoryStore
+from superchunk._store.protocol import FrameSettings
 from superchunk.exceptions import (
     ChunkIndexError,
     ClosedError,
@@ -17,16 +22,11 @@ from superchunk.exceptions import (
     MetalayerValueError,
     SuperchunkError,
 )
-from superchunk.frame.integrity import record_len
-from superchunk.storage.cframe import read_cframe, write_cframe
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.memory import MemoryStore
-from superchunk.storage.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from superchunk.storage.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkStore
 
 SETTINGS = FrameSettings(typesize=TYPESIZE)
 

@@ -1,7 +1,7 @@
-"""The rooms of the package: imports point down only, and optional packages stay in their rooms.
+"""The layers of the package: imports point down only, and optional packages stay in their places.
 
-The order is the one that ARCHITECTURE.md draws. Imports for type checkers count as well: what a room names in its
-types is what a reader has to know. Within a room, and among the words, modules may import one another.
+The order is the one that ARCHITECTURE.md draws. Imports for type checkers count as well: what a layer names in
+its types is what a reader has to know. Within a layer modules may import one another.
 """
 
 from __future__ import annotations
@@ -17,24 +17,30 @@ import superchunk
 
 PACKAGE = Path(superchunk.__file__).parent
 
-ROOMS = ["words", "frame", "storage", "chunks", "arrays", "front", "guests"]
+LAYERS = ["choices", "_format", "_store", "_codec", "_integrity", "_schunk", "_array", "entry points", "cli"]
 """From the ground up."""
-WORDS = {"superchunk._engine", "superchunk._version", "superchunk.exceptions", "superchunk.params"}
-FRONT = {"superchunk", "superchunk._as_blosc2", "superchunk._frames", "superchunk.ndarray"}
-FOLDERS = {
-    "frame": "frame",
-    "storage": "storage",
-    "arrays": "arrays",
-    "packed": "front",
-    "cli": "guests",
+LAYER_OF = {
+    "superchunk": "entry points",
+    "superchunk._engine": "choices",
+    "superchunk._version": "choices",
+    "superchunk.core": "_codec",
+    "superchunk.exceptions": "choices",
+    "superchunk.meta": "_schunk",
+    "superchunk.ndarray": "entry points",
+    "superchunk.params": "choices",
+    "superchunk.schunk": "_schunk",
+    "superchunk.storage": "entry points",
 }
+"""The modules directly in the package, each an entry point or what every layer needs."""
+FOLDERS = {"_api": "entry points", "_display": "_schunk", "_packed": "entry points"}
+"""Folders whose layer has another name."""
 
 DOORS_UP = {
     ("superchunk.meta", "superchunk"),  # a value of a metalayer may be a whole frame
-    ("superchunk._pickling", "superchunk"),  # unpickling opens the path again
+    ("superchunk._schunk.pickling", "superchunk"),  # unpickling opens the path again
     ("superchunk.schunk", "superchunk"),  # `superchunk.schunk.open`, a name of python-blosc2
 }
-"""Imports inside functions that lead to a room above, and why."""
+"""Imports inside functions that lead to a layer above, and why."""
 
 ALWAYS_THERE = {"msgpack", "numpy", "superchunk"}
 OPTIONAL = {
@@ -49,12 +55,12 @@ OPTIONAL = {
     "iris_sample_data": set(),
     "lz4": set(),
     "zstandard": set(),
-    "zfpy": {"_zfp"},
+    "zfpy": {"_codec/zfp"},
     "ml_dtypes": set(),
 }
 """Packages that need not be installed, and the files or folders that may import them."""
 NEVER_AT_FIRST = {"blosc2", "h5netcdf", "h5py", "hdf5plugin", "iris_sample_data", "ml_dtypes", "zarr", "zfpy"}
-"""Those of them that are imported where they are used, inside a function, even in their rooms."""
+"""Those of them that are imported where they are used, inside a function, even in their places."""
 
 
 class Import(NamedTuple):
@@ -100,12 +106,18 @@ IMPORTS = [
 ]
 
 
-def room_of(module: str) -> str:
-    if module in WORDS:
-        return "words"
-    if module in FRONT:
-        return "front"
-    return FOLDERS.get(module.split(".")[1], "chunks")
+def layer_of(module: str) -> str:
+    if module in LAYER_OF:
+        return LAYER_OF[module]
+    folder = module.split(".")[1]
+    return FOLDERS.get(folder, folder)
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    assert {layer_of(module) for module in MODULES} == set(LAYERS)
+    direct = {module for module in MODULES if module.count(".") == 1 and MODULES[module].name != "__init__.py"}
+    assert direct | {"superchunk", "superchunk._engine"} == LAYER_OF.keys()
+    assert len(direct) <= 15
 
 
 def test_imports_point_down_only() -> None:
@@ -114,7 +126,8 @@ def test_imports_point_down_only() -> None:
     upwards = [
         f"{one.where}:{one.line} imports {one.what}"
         for one in ours
-        if ROOMS.index(room_of(one.what)) > ROOMS.index(room_of(one.where)) and (one.where, one.what) not in DOORS_UP
+        if LAYERS.index(layer_of(one.what)) > LAYERS.index(layer_of(one.where))
+        and (one.where, one.what) not in DOORS_UP
     ]
     assert upwards == []
 
@@ -189,15 +202,15 @@ def test_no_circle_of_imports_has_more_than_two_modules() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(OPTIONAL))
-def test_an_optional_package_is_imported_in_its_rooms_only(package: str) -> None:
+def test_an_optional_package_is_imported_in_its_places_only(package: str) -> None:
     found = [one for one in IMPORTS if one.what.partition(".")[0] == package]
     places = {one: MODULES[one.where].relative_to(PACKAGE).with_suffix("").as_posix() for one in found}
-    strays = [
+    elsewhere = [
         f"{place}:{one.line}"
         for one, place in places.items()
-        if not any(place == room or place.startswith(f"{room}/") for room in OPTIONAL[package])
+        if not any(place == there or place.startswith(f"{there}/") for there in OPTIONAL[package])
     ]
-    assert strays == []
+    assert elsewhere == []
     if package in NEVER_AT_FIRST:
         assert [f"{place}:{one.line}" for one, place in places.items() if one.at_first] == []
 

@@ -22,8 +22,8 @@ from failing_system import CANNOT, CHUNK, NOISE, new, noise
 from other_process import Other
 
 import superchunk
+from superchunk._store import file as storage_file
 from superchunk.exceptions import FormatError, StorageError
-from superchunk.storage import file as storage_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

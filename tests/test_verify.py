@@ -12,12 +12,12 @@ import pytest
 
 import superchunk
 from superchunk import _engine
+from superchunk._format.index import Index
+from superchunk._store.loading import parse_frame
 from superchunk.exceptions import ArgumentError
-from superchunk.frame.index import Index
-from superchunk.storage.loading import parse_frame
 
 if TYPE_CHECKING:
-    from superchunk.storage.loading import Loaded
+    from superchunk._store.loading import Loaded
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 GOLDEN = Path(__file__).parent / "golden"

@@ -11,8 +11,8 @@ from peak_memory import PEAK
 
 import superchunk
 from superchunk._integrity.recovered import RecoveredChunk, RecoveredChunks
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.protocol import FrameSettings
+from superchunk._store.frames import FrameStore
+from superchunk._store.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,17 +15,17 @@ from cli_runner import run
 from flips import flipped, live_ranges, named
 
 import superchunk
+from superchunk._format.integrity import SEAL_LEN
 from superchunk._integrity.inspect import examine
-from superchunk.frame.integrity import SEAL_LEN
-from superchunk.storage.file import FileBytes
-from superchunk.storage.followed_folder import whole_chunks
+from superchunk._store.file import FileBytes
+from superchunk._store.followed_folder import whole_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from superchunk._integrity.inspect import Bytes, FrameInspection
-    from superchunk.storage.loading import Loaded
+    from superchunk._store.loading import Loaded
 
 ITEMS = 40
 LAYERS: dict[str | bytes, object] = {"m": b"abc", "k": {"x": 1}}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import superchunk
 from superchunk import SChunk
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.protocol import FrameSettings
+from superchunk._store.frames import FrameStore
+from superchunk._store.protocol import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,11 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from superchunk._as_blosc2 import InstalledAlias, install_as_blosc2
-    from superchunk._blockfuncs import postfilter_funcs, prefilter_funcs
-    from superchunk._cpu import print_versions
-    from superchunk._display.chunk_map import MapCell, chunk_map
-    from superchunk._dtype_names import (
+    from superchunk._api.as_blosc2 import InstalledAlias, install_as_blosc2
+    from superchunk._api.dtype_names import (
         DEFAULT_COMPLEX,
         DEFAULT_FLOAT,
         DEFAULT_INDEX,
@@ -48,18 +45,11 @@ if TYPE_CHECKING:
         uint32,
         uint64,
     )
-    from superchunk._frames import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
-    from superchunk._integrity.repair import RepairedChunk, RepairReport, repair
-    from superchunk._integrity.report import ChunkReport, PartReport, VerifyReport
-    from superchunk._integrity.verify import verify
-    from superchunk._opening import remove_urlpath
-    from superchunk._stage import StagedChunk, stage_chunk
-    from superchunk._user import register_codec, register_filter, ucodecs_registry, ufilters_registry
-    from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
-    from superchunk.arrays.chunks_intersecting import get_slice_nchunks
-    from superchunk.arrays.chunkwise import ChunkInfoNDArray
-    from superchunk.arrays.converting import array, asarray, astype, copy
-    from superchunk.arrays.creation import (
+    from superchunk._api.opening import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
+    from superchunk._array.chunks_intersecting import get_slice_nchunks
+    from superchunk._array.chunkwise import ChunkInfoNDArray
+    from superchunk._array.converting import array, asarray, astype, copy
+    from superchunk._array.creation import (
         empty,
         empty_like,
         frombuffer,
@@ -73,8 +63,8 @@ if TYPE_CHECKING:
         zeros,
         zeros_like,
     )
-    from superchunk.arrays.fields import NDField
-    from superchunk.arrays.functions import (
+    from superchunk._array.fields import NDField
+    from superchunk._array.functions import (
         expand_dims,
         matrix_transpose,
         permute_dims,
@@ -85,17 +75,39 @@ if TYPE_CHECKING:
         take_along_axis,
         transpose,
     )
-    from superchunk.arrays.joining import concat, concatenate, stack
-    from superchunk.arrays.ndarray import NDArray, OIndex
-    from superchunk.arrays.partition_report import (
+    from superchunk._array.joining import concat, concatenate, stack
+    from superchunk._array.ndarray import NDArray, OIndex
+    from superchunk._array.partition_report import (
         PartitionReport,
         are_partitions_aligned,
         are_partitions_behaved,
         compute_chunks_blocks,
         explain_partition,
     )
-    from superchunk.arrays.pieces import from_pieces
-    from superchunk.arrays.ranges import arange, eye, linspace
+    from superchunk._array.pieces import from_pieces
+    from superchunk._array.ranges import arange, eye, linspace
+    from superchunk._codec.block_functions import postfilter_funcs, prefilter_funcs
+    from superchunk._codec.machine import print_versions
+    from superchunk._codec.plugins import register_codec, register_filter, ucodecs_registry, ufilters_registry
+    from superchunk._display.chunk_map import MapCell, chunk_map
+    from superchunk._integrity.repair import RepairedChunk, RepairReport, repair
+    from superchunk._integrity.report import ChunkReport, PartReport, VerifyReport
+    from superchunk._integrity.verify import verify
+    from superchunk._packed.frames import (
+        load_array,
+        load_tensor,
+        pack_array2,
+        pack_tensor,
+        save_array,
+        save_tensor,
+        unpack_array2,
+        unpack_tensor,
+    )
+    from superchunk._packed.pickles import pack, pack_array, unpack, unpack_array
+    from superchunk._schunk.opening import remove_urlpath
+    from superchunk._schunk.staging import StagedChunk, stage_chunk
+    from superchunk._store.target import PathKind, identify
+    from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
     from superchunk.core import (
         clib_info,
         compress,
@@ -137,17 +149,6 @@ if TYPE_CHECKING:
     )
     from superchunk.meta import Meta, VlMeta
     from superchunk.ndarray import Operand
-    from superchunk.packed.frames import (
-        load_array,
-        load_tensor,
-        pack_array2,
-        pack_tensor,
-        save_array,
-        save_tensor,
-        unpack_array2,
-        unpack_tensor,
-    )
-    from superchunk.packed.pickles import pack, pack_array, unpack, unpack_array
     from superchunk.params import (
         DEFINED_CODECS_STOP,
         EXTENDED_HEADER_LENGTH,
@@ -175,7 +176,6 @@ if TYPE_CHECKING:
         storage_dflts,
     )
     from superchunk.schunk import ChunkInfo, SChunk
-    from superchunk.storage.target import PathKind, identify
 
     nthreads: int
     cpu_info: dict[str, int]
@@ -184,39 +184,39 @@ IS_WASM: Final = sys.platform == "emscripten"
 """Whether this is WebAssembly."""
 
 _PLACES: Final = {
-    "_as_blosc2": "InstalledAlias install_as_blosc2",
-    "_blockfuncs": "postfilter_funcs prefilter_funcs",
+    "_api.as_blosc2": "InstalledAlias install_as_blosc2",
+    "_codec.block_functions": "postfilter_funcs prefilter_funcs",
     "_display.chunk_map": "MapCell chunk_map",
-    "_cpu": "print_versions",
-    "_dtype_names": """
+    "_codec.machine": "print_versions",
+    "_api.dtype_names": """
         DEFAULT_COMPLEX DEFAULT_FLOAT DEFAULT_INDEX DEFAULT_INT bool_ bytes_ complex64 complex128 float16 float32
         float64 int8 int16 int32 int64 object_ str_ uint8 uint16 uint32 uint64
     """,
-    "_frames": "from_cframe load ndarray_from_cframe open schunk_from_cframe",
-    "_opening": "remove_urlpath",
+    "_api.opening": "from_cframe load ndarray_from_cframe open schunk_from_cframe",
+    "_schunk.opening": "remove_urlpath",
     "_integrity.repair": "RepairReport RepairedChunk repair",
     "_integrity.report": "ChunkReport PartReport VerifyReport",
-    "_stage": "StagedChunk stage_chunk",
-    "_user": "register_codec register_filter ucodecs_registry ufilters_registry",
+    "_schunk.staging": "StagedChunk stage_chunk",
+    "_codec.plugins": "register_codec register_filter ucodecs_registry ufilters_registry",
     "_integrity.verify": "verify",
     "_version": "VERSION_DATE VERSION_STRING __version__ blosclib_version",
-    "arrays.chunks_intersecting": "get_slice_nchunks",
-    "arrays.chunkwise": "ChunkInfoNDArray",
-    "arrays.converting": "array asarray astype copy",
-    "arrays.creation": """
+    "_array.chunks_intersecting": "get_slice_nchunks",
+    "_array.chunkwise": "ChunkInfoNDArray",
+    "_array.converting": "array asarray astype copy",
+    "_array.creation": """
         empty empty_like frombuffer fromiter full full_like nans ones ones_like uninit zeros zeros_like
     """,
-    "arrays.fields": "NDField",
-    "arrays.functions": """
+    "_array.fields": "NDField",
+    "_array.functions": """
         expand_dims matrix_transpose permute_dims reshape save squeeze take take_along_axis transpose
     """,
-    "arrays.joining": "concat concatenate stack",
-    "arrays.ndarray": "NDArray OIndex",
-    "arrays.partition_report": """
+    "_array.joining": "concat concatenate stack",
+    "_array.ndarray": "NDArray OIndex",
+    "_array.partition_report": """
         PartitionReport are_partitions_aligned are_partitions_behaved compute_chunks_blocks explain_partition
     """,
-    "arrays.pieces": "from_pieces",
-    "arrays.ranges": "arange eye linspace",
+    "_array.pieces": "from_pieces",
+    "_array.ranges": "arange eye linspace",
     "core": """
         clib_info compress compress2 compress_blosc1 compressor_list decompress decompress2
         detect_number_of_cores free_resources get_blocksize get_cbuffer_sizes get_clib get_compressor
@@ -229,10 +229,10 @@ _PLACES: Final = {
     """,
     "meta": "Meta VlMeta",
     "ndarray": "Operand",
-    "packed.frames": """
+    "_packed.frames": """
         load_array load_tensor pack_array2 pack_tensor save_array save_tensor unpack_array2 unpack_tensor
     """,
-    "packed.pickles": "pack pack_array unpack unpack_array",
+    "_packed.pickles": "pack pack_array unpack unpack_array",
     "params": """
         CParams Codec DEFINED_CODECS_STOP DParams DeserializeMode EXTENDED_HEADER_LENGTH Filter
         GLOBAL_REGISTERED_CODECS_STOP
@@ -241,7 +241,7 @@ _PLACES: Final = {
         storage_dflts
     """,
     "schunk": "ChunkInfo SChunk",
-    "storage.target": "PathKind identify",
+    "_store.target": "PathKind identify",
 }
 """Where the names are, by module."""
 
@@ -445,15 +445,15 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (as Python asks for)
         return get_cpu_info()
     msg = f"module {__name__!r} has no attribute {name!r}"
     if not name.startswith("_"):  # the import of a module may have asked, which needs no NumPy
-        from superchunk._elsewhere import elsewhere  # noqa: PLC0415
+        from superchunk._schunk.absent_names import elsewhere  # noqa: PLC0415
 
         msg += elsewhere(name)
     raise AttributeError(msg)
 
 
 def _before_fork() -> None:
-    """Let other threads finish what they import, for the child could not; see `_forks`."""
-    import_module("superchunk._forks").finish_imports()
+    """Let other threads finish what they import, for the child could not; see `forks`."""
+    import_module("superchunk._store.forks").finish_imports()
 
 
 if hasattr(os, "register_at_fork"):

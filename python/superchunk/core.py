@@ -15,10 +15,11 @@ import struct
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, overload
 
-from superchunk import _cpu, _engine
-from superchunk._buffers import byte_view, check_buffersize, writable_view
-from superchunk._encoding import encode_params
-from superchunk._user import check_available
+from superchunk import _engine
+from superchunk._codec import machine as _cpu
+from superchunk._codec.buffers import byte_view, check_buffersize, writable_view
+from superchunk._codec.parameters import encode_params
+from superchunk._codec.plugins import check_available
 from superchunk.exceptions import ArgumentError, FormatError, TruncatedError
 from superchunk.params import (
     MAX_BLOCKSIZE,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Literal, Unpack
 
-    from superchunk._buffers import AnyBuffer
+    from superchunk._codec.buffers import AnyBuffer
     from superchunk.params import Compress2Dict, CParamsDict, DParamsDict
 
 __all__ = [

@@ -5,7 +5,7 @@ their size can never change. `.vlmeta` are the variable ones, in the trailer, ea
 compressed as a chunk of its own. Values are MessagePack; `raw` and `set_raw` give
 the bytes beneath, for values that somebody else packed.
 
-Neither packs (`superchunk.frame.values` does) nor stores (the `ChunkStore` does).
+Neither packs (`superchunk._format.values` does) nor stores (the `ChunkStore` does).
 
 Source: docs/format/metalayers.md.
 """
@@ -16,17 +16,17 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
 from superchunk import _engine
-from superchunk._buffers import byte_view
-from superchunk._handle import of_one_state
+from superchunk._codec.buffers import byte_view
+from superchunk._format import values
+from superchunk._format.b2nd import LAYERS, ArrayLayout
+from superchunk._schunk.handle import of_one_state
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError, UnsafeDeserializationError
-from superchunk.frame import values
-from superchunk.frame.b2nd import LAYERS, ArrayLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from superchunk._buffers import AnyBuffer
-    from superchunk._handle import Handle
+    from superchunk._codec.buffers import AnyBuffer
+    from superchunk._schunk.handle import Handle
 
 __all__ = ["MAX_META", "MAX_NAME_LEN", "MAX_VLMETA", "MAX_VLMETA_FRAME", "Meta", "VlMeta"]
 

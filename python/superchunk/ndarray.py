@@ -11,8 +11,8 @@ from abc import ABC
 from typing import Any
 
 import superchunk
-from superchunk.arrays.fields import NDField
-from superchunk.arrays.ndarray import NDArray, OIndex
+from superchunk._array.fields import NDField
+from superchunk._array.ndarray import NDArray, OIndex
 
 __all__ = ["NDArray", "NDField", "OIndex", "Operand"]
 

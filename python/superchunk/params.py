@@ -6,7 +6,7 @@ reported where it stands and not at the first chunk. They are frozen: a change i
 `dataclasses.replace(params, clevel=9)`.
 
 Compresses nothing and opens nothing; what `Storage.mode` means to a file is
-decided in `superchunk._opening`.
+decided in `superchunk._schunk.opening`.
 
 Source: docs/format/codecs.md, "Numbers"; docs/format/filters.md; docs/format/chunk.md, "The split rule".
 """

@@ -4,11 +4,11 @@
 
     SChunk ── Handle ── ChunkStore            where the chunks and metalayers are
        │                 MemoryStore | FrameStore
-       ├── Encoder                            how this handle compresses, `_writing`
-       └── Decoder                            how it decompresses, `_decoder`
+       ├── Encoder                            how this handle compresses, `encoder`
+       └── Decoder                            how it decompresses, `decoder`
 
 The methods are thin: what takes more than a few lines is a function over a store, an encoder or a decoder, in the
-module that is named for it. Opening by path or from bytes is in `_frames`. Neither a frame's bytes (`frame`) nor
+module that is named for it. Opening by path or from bytes is in `opening`. Neither a frame's bytes (`frame`) nor
 files (`storage`) are dealt with here.
 """
 
@@ -24,33 +24,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from superchunk import _engine
-from superchunk._array_guard import check_change
-from superchunk._blockfuncs import BlockFunction, Operands, check_dtypes, postfilter_funcs, prefilter_funcs
-from superchunk._buffers import byte_view, writable_view
-from superchunk._decoder import Decoder
-from superchunk._display.info import ratio, size
-from superchunk._encoding import check_usable, cparams_of, narrow_metas, settings_of
-from superchunk._fill import fill_store, special_chunk
-from superchunk._handle import of_one_state
-from superchunk._item_keys import item_number, overwrite_items, refuse_step
-from superchunk._mixins import ContextManaged
-from superchunk._opening import (
-    check_deserialize,
-    check_storage,
-    create_handle,
-    existing_data_error,
-    exists,
-    is_array,
-    mode_of,
-    open_handle,
-    pack_layers,
-    publishing,
-)
-from superchunk._pickling import reduced
-from superchunk._plan import chunk_start
-from superchunk._special import special_item
-from superchunk._stored_chunks import ChunkInfo, chunk_bytes, chunk_info, lazy_chunk
-from superchunk._writing import (
+from superchunk._codec.array_guard import check_change
+from superchunk._codec.block_functions import BlockFunction, Operands, check_dtypes, postfilter_funcs, prefilter_funcs
+from superchunk._codec.buffers import byte_view, writable_view
+from superchunk._codec.decoder import Decoder
+from superchunk._codec.encoder import (
     Encoder,
     append_bytes,
     complete_chunk,
@@ -62,8 +40,32 @@ from superchunk._writing import (
     recompressed,
     with_typesize,
 )
+from superchunk._codec.parameters import check_usable, cparams_of, narrow_metas, settings_of
+from superchunk._codec.read_plan import chunk_start
+from superchunk._codec.special_values import special_item
+from superchunk._codec.stored_chunks import ChunkInfo, chunk_bytes, chunk_info, lazy_chunk
+from superchunk._display.info import ratio, size
+from superchunk._format.metalayers import PLACEHOLDERS
+from superchunk._schunk.fill import fill_store, special_chunk
+from superchunk._schunk.handle import of_one_state
+from superchunk._schunk.item_keys import item_number, overwrite_items, refuse_step
+from superchunk._schunk.mixins import ContextManaged
+from superchunk._schunk.opening import (
+    check_deserialize,
+    check_storage,
+    create_handle,
+    existing_data_error,
+    exists,
+    is_array,
+    mode_of,
+    open_handle,
+    pack_layers,
+    publishing,
+)
+from superchunk._schunk.pickling import reduced
+from superchunk._store.frames import FrameStore
+from superchunk._store.transfer import transfer
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError
-from superchunk.frame.metalayers import PLACEHOLDERS
 from superchunk.params import (
     MAX_BUFFERSIZE,
     CParams,
@@ -74,8 +76,6 @@ from superchunk.params import (
     default_nthreads,
     from_fields,
 )
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.transfer import transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -84,16 +84,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from superchunk._blockfuncs import BlockCallable, FillCallable
-    from superchunk._buffers import AnyBuffer
-    from superchunk._handle import Handle
+    from superchunk._codec.block_functions import BlockCallable, FillCallable
+    from superchunk._codec.buffers import AnyBuffer
+    from superchunk._codec.special_values import FillValue
     from superchunk._integrity.report import VerifyReport
-    from superchunk._special import FillValue
+    from superchunk._schunk.handle import Handle
+    from superchunk._store.options import Deserialize
+    from superchunk._store.protocol import ChunkStore, FrameSettings
+    from superchunk._store.staging import StagedChunk
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParamsDict, DParamsDict, SpecialValue, StorageDict
-    from superchunk.storage.options import Deserialize
-    from superchunk.storage.protocol import ChunkStore, FrameSettings
-    from superchunk.storage.staging import StagedChunk
 
 __all__ = ["ChunkInfo", "SChunk"]
 
@@ -163,7 +163,7 @@ class SChunk(ContextManaged):
     With a `urlpath`, the modes are those of `superchunk.open`, and "a" (the default)
     makes what does not exist. `mmap_mode` overrules `mode`: "r" is "r", "r+" is
     "a", "w+" is "w"; "c" is copy-on-write: the handle sees its writes, the file never
-    does. Nothing is mapped, see `superchunk._opening`.
+    does. Nothing is mapped, see `superchunk._schunk.opening`.
 
     Examples
     --------
@@ -1353,7 +1353,7 @@ class SChunk(ContextManaged):
             It is closed, or its file cannot be read.
 
         """
-        from superchunk._tokens import token_of  # noqa: PLC0415  (few programs use Dask)
+        from superchunk._schunk.tokens import token_of  # noqa: PLC0415  (few programs use Dask)
 
         unlike_any = () if self._decoder.postfilter is None else (os.urandom(16).hex(),)
         return ("superchunk.SChunk", *token_of(self._handle), *unlike_any)
@@ -1494,7 +1494,7 @@ class SChunk(ContextManaged):
             A chunk is damaged, or not what was sealed.
 
         """
-        from superchunk.storage.cframe import write_cframe  # noqa: PLC0415  (few handles come here)
+        from superchunk._store.cframe import write_cframe  # noqa: PLC0415  (few handles come here)
 
         store = self._handle.refreshed_store()
         with store.pinned():

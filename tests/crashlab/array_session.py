@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crashlab.content import ArrayContent
     from crashlab.recorder import Recorder
     from crashlab.steps import StepFunction
-    from superchunk.arrays.ndarray import NDArray
+    from superchunk._array.ndarray import NDArray
     from superchunk.params import SyncLevel
     from superchunk.schunk import SChunk
 

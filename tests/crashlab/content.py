@@ -7,14 +7,14 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 import superchunk
-from superchunk._handle import Handle
-from superchunk.arrays.ndarray import NDArray
+from superchunk._array.ndarray import NDArray
+from superchunk._schunk.handle import Handle
+from superchunk._store.frames import FrameStore
+from superchunk._store.options import OpenOptions
 from superchunk.schunk import SChunk
-from superchunk.storage.frames import FrameStore
-from superchunk.storage.options import OpenOptions
 
 if TYPE_CHECKING:
-    from superchunk.storage.protocol import FrameSettings
+    from superchunk._store.protocol import FrameSettings
 
 __all__ = ["ArrayContent", "Content", "content_of", "observe"]
 

@@ -4,7 +4,7 @@ It works in one directory and knows files by number, so that a name given twice,
 descriptor used after a rename, is no riddle later. It does not wait for the real disk: the
 process does not end, so nothing is lost that it did not sync.
 
-Source: the seam is `superchunk.storage.file.system`.
+Source: the seam is `superchunk._store.file.system`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from crashlab.disk import (
     Unlink,
     Write,
 )
-from superchunk.storage import file
-from superchunk.storage.file import System
+from superchunk._store import file
+from superchunk._store.file import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -559,7 +559,7 @@ def _is_closed(handle: Any) -> bool:  # noqa: ANN401 - as `seen`
         _ = handle.vlmeta["x"]
     except superchunk.ClosedError:
         return True
-    except Exception:  # noqa: BLE001 - what it is, `_handle` tells
+    except Exception:  # noqa: BLE001 - what it is, `handle` tells
         return False
     return False
 

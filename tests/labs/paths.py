@@ -48,11 +48,11 @@ from cli_runner import run as run_command
 from legacy_frames import Legacy, content, old_chunk
 
 import superchunk
+import superchunk._packed.frames
 import superchunk.cli.convert_arrays
-import superchunk.packed.frames
 from superchunk import SChunk, Storage
+from superchunk._store import file as storage_file
 from superchunk.exceptions import SuperchunkError
-from superchunk.storage import file as storage_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

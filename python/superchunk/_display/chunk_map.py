@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
 from superchunk._display.info import bytes_text
-from superchunk._handle import Handle
+from superchunk._schunk.handle import Handle
 from superchunk.exceptions import FormatError, StorageError
 from superchunk.params import SpecialValue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from superchunk.storage.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkStore
 
 __all__ = ["BEST_RATIO", "DAMAGED", "SAMPLES", "MapCell", "chunk_map", "colour"]
 

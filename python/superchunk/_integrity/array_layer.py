@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
+from superchunk._codec.zfp import IDS, codecs
+from superchunk._format.b2nd import LAYERS, ArrayLayout
+from superchunk._format.dtypes import parse_dtype
 from superchunk._integrity.inspect import decode_in_pieces
-from superchunk._zfp import IDS, codecs
 from superchunk.exceptions import DtypeError, FormatError, UnsupportedError
-from superchunk.frame.b2nd import LAYERS, ArrayLayout
-from superchunk.frame.dtypes import parse_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
+from superchunk._format.index import CHUNK_MIN, ENTRY_LEN, count_special, special_kind
+from superchunk._format.integrity import SEAL_LEN, SEAL_MAGIC
 from superchunk._integrity.array_layer import decode_chunk
 from superchunk._integrity.report import ChunkReport
 from superchunk.exceptions import FormatError, SuperchunkError, UnsupportedError
-from superchunk.frame.index import CHUNK_MIN, ENTRY_LEN, count_special, special_kind
-from superchunk.frame.integrity import SEAL_LEN, SEAL_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from superchunk._format.b2nd import ArrayLayout
+    from superchunk._format.index import Index
     from superchunk._integrity.budget import Budget
     from superchunk._integrity.locations import ChunkPlaces
     from superchunk._integrity.report import PartStatus
-    from superchunk.frame.b2nd import ArrayLayout
-    from superchunk.frame.index import Index
 
 __all__ = ["MOST_LISTED", "ChunkCheck"]
 

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk._integrity.inspect import Bytes
 from superchunk._integrity.report import PartReport
+from superchunk._store.file import FileBytes
+from superchunk._store.folder import INDEX_NAME, LAST_SYNCED_NAME, joined, open_folder
+from superchunk._store.followed_folder import last_synced_frame, whole_chunks
+from superchunk._store.loading import check_fingerprint
+from superchunk._store.locks import leads_to
+from superchunk._store.retained import load_index
+from superchunk._store.shared_locks import lock_shared
 from superchunk.exceptions import StorageError, SuperchunkError
-from superchunk.storage.file import FileBytes
-from superchunk.storage.folder import INDEX_NAME, LAST_SYNCED_NAME, joined, open_folder
-from superchunk.storage.followed_folder import last_synced_frame, whole_chunks
-from superchunk.storage.loading import check_fingerprint
-from superchunk.storage.locks import leads_to
-from superchunk.storage.retained import load_index
-from superchunk.storage.shared_locks import lock_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from superchunk.storage.loading import Loaded
+    from superchunk._store.loading import Loaded
 
 __all__ = ["IndexFile", "bytes_of_file", "chunk_files", "opened_index", "settled_part", "settled_place"]
 

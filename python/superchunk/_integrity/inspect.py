@@ -22,12 +22,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
-from superchunk._integrity.budget import Budget
-from superchunk._integrity.report import PartReport
-from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
-from superchunk.frame.header import FIXED_LEN, MAGIC, MIN_TRAILER_LEN, FrameHeader
-from superchunk.frame.index import ENTRY_LEN, Index, located
-from superchunk.frame.integrity import (
+from superchunk._format.header import FIXED_LEN, MAGIC, MIN_TRAILER_LEN, FrameHeader
+from superchunk._format.index import ENTRY_LEN, Index, located
+from superchunk._format.integrity import (
     FINGERPRINT_LEN,
     FINGERPRINT_TYPE,
     CommitRecord,
@@ -35,17 +32,20 @@ from superchunk.frame.integrity import (
     masked_header,
     record_len,
 )
-from superchunk.frame.legacy import HEAD_LEN, is_legacy
-from superchunk.frame.metalayers import MAX_METALAYERS, PLACEHOLDERS, read_metalayers
-from superchunk.frame.trailer import TAIL_LEN, Trailer, trailer_len
-from superchunk.storage.recovery import commits
+from superchunk._format.legacy import HEAD_LEN, is_legacy
+from superchunk._format.metalayers import MAX_METALAYERS, PLACEHOLDERS, read_metalayers
+from superchunk._format.trailer import TAIL_LEN, Trailer, trailer_len
+from superchunk._integrity.budget import Budget
+from superchunk._integrity.report import PartReport
+from superchunk._store.recovery import commits
+from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from superchunk._engine import Source
     from superchunk._integrity.report import PartStatus
-    from superchunk.storage.loading import Loaded
+    from superchunk._store.loading import Loaded
 
 __all__ = [
     "MIN_HEADER_LEN",
@@ -682,7 +682,7 @@ def _header_parts(head: _Head, rest: _Rest, raw: bytes, error: str, *, proven: b
 
 def _placeholder_note(head: _Head, raw: bytes, name: str) -> str:
     """Return what a frame with this fixed metalayer stands for."""
-    from superchunk._placeholders import placeholder_text  # noqa: PLC0415  (few frames are placeholders)
+    from superchunk._integrity.placeholders import placeholder_text  # noqa: PLC0415  (few frames are placeholders)
 
     at, length = head.layers[name]
     found = placeholder_text({name: raw[at : at + length]})

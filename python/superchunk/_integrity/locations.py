@@ -14,10 +14,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from superchunk import _engine
+from superchunk._format.index import CHUNK_MIN
+from superchunk._store.folder import chunk_name, joined
+from superchunk._store.sources import read_range
 from superchunk.exceptions import StorageError
-from superchunk.frame.index import CHUNK_MIN
-from superchunk.storage.folder import chunk_name, joined
-from superchunk.storage.sources import read_range
 
 if TYPE_CHECKING:
     import numpy as np

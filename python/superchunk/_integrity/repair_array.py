@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from superchunk._integrity.array_layer import layer_name, true_layout
 from superchunk._integrity.budget import most_entries
 from superchunk._integrity.recovered import RecoveredChunk
+from superchunk._store.recovery import commits
 from superchunk.exceptions import FormatError
-from superchunk.storage.recovery import commits
 
 if TYPE_CHECKING:
+    from superchunk._format.b2nd import ArrayLayout
     from superchunk._integrity.inspect import Bytes
     from superchunk._integrity.repair_plan import Plan
-    from superchunk.frame.b2nd import ArrayLayout
 
 __all__ = ["older_layers", "settle_array"]
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
+from superchunk._format.b2nd import LAYERS
+from superchunk._format.index import ENTRY_LEN, special_kind
 from superchunk._integrity.array_layer import layout_in
 from superchunk._integrity.budget import Budget, most_entries
 from superchunk._integrity.index_file import opened_index, settled_place
@@ -32,10 +34,8 @@ from superchunk._integrity.repair_plan import (
     special_piece,
     told_of_last,
 )
+from superchunk._store.folder import list_folder
 from superchunk.exceptions import FormatError, SuperchunkError
-from superchunk.frame.b2nd import LAYERS
-from superchunk.frame.index import ENTRY_LEN, special_kind
-from superchunk.storage.folder import list_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

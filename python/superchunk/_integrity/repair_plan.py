@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
+from superchunk._format.header import FrameHeader
+from superchunk._format.index import CHUNK_MIN, count_special, special_kind
+from superchunk._format.metalayers import read_metalayers
+from superchunk._format.trailer import TAIL_LEN, trailer_len
 from superchunk._integrity.array_layer import layer_name, layout_in, true_layout
 from superchunk._integrity.budget import Budget, most_entries
 from superchunk._integrity.inspect import MIN_HEADER_LEN, correct_index, examine, of_commit, vlmeta_problem
@@ -25,27 +29,23 @@ from superchunk._integrity.locations import FilePlaces, FolderPlaces
 from superchunk._integrity.recovered import LOST, RecoveredChunk, RecoveredChunks
 from superchunk._integrity.repair_array import older_layers
 from superchunk._integrity.scan import NO_CODEC, NOT_DECODED, find_vlmeta, judge, scan
+from superchunk._store.loading import settings_of
+from superchunk._store.protocol import FrameSettings
+from superchunk._store.recovery import commits, newest_intact
 from superchunk.exceptions import FormatError, SuperchunkError
-from superchunk.frame.header import FrameHeader
-from superchunk.frame.index import CHUNK_MIN, count_special, special_kind
-from superchunk.frame.metalayers import read_metalayers
-from superchunk.frame.trailer import TAIL_LEN, trailer_len
-from superchunk.storage.loading import settings_of
-from superchunk.storage.protocol import FrameSettings
-from superchunk.storage.recovery import commits, newest_intact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from superchunk._format.b2nd import ArrayLayout
+    from superchunk._format.index import Index
     from superchunk._integrity.inspect import Bytes, FrameInspection
     from superchunk._integrity.locations import ChunkPlaces
     from superchunk._integrity.recovered import ChunkClass
     from superchunk._integrity.scan import FoundChunk, Judgement
-    from superchunk.frame.b2nd import ArrayLayout
-    from superchunk.frame.index import Index
-    from superchunk.storage.file import FileBytes
+    from superchunk._store.file import FileBytes
 
 __all__ = [
     "UNSEALED_REASON",

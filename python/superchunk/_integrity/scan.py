@@ -21,20 +21,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from superchunk import _engine
+from superchunk._format.index import CHUNK_MIN, ENTRY_LEN, special_kind
+from superchunk._format.integrity import SEAL_LEN
+from superchunk._format.metalayers import read_table
+from superchunk._format.trailer import MAX_VLMETALAYERS_READ, TAIL_LEN
 from superchunk._integrity.array_layer import decode_chunk
 from superchunk._integrity.budget import most_entries
 from superchunk._integrity.inspect import MIN_HEADER_LEN, vlmeta_problem
 from superchunk.exceptions import SuperchunkError, UnsupportedError
-from superchunk.frame.index import CHUNK_MIN, ENTRY_LEN, special_kind
-from superchunk.frame.integrity import SEAL_LEN
-from superchunk.frame.metalayers import read_table
-from superchunk.frame.trailer import MAX_VLMETALAYERS_READ, TAIL_LEN
 
 if TYPE_CHECKING:
     from superchunk._engine import ChunkInfo, Source
+    from superchunk._format.b2nd import ArrayLayout
     from superchunk._integrity.budget import Budget
     from superchunk._integrity.inspect import Bytes
-    from superchunk.frame.b2nd import ArrayLayout
 
 __all__ = ["NOT_DECODED", "NO_CODEC", "FoundChunk", "Judgement", "Scan", "find_vlmeta", "judge", "scan"]
 

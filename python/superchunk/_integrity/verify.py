@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
+from superchunk._format.legacy import HEAD_LEN, is_legacy
 from superchunk._integrity.array_layer import decode_chunk, layer_name, layout_in, true_layout
 from superchunk._integrity.budget import Budget
 from superchunk._integrity.check_chunk import MOST_LISTED, ChunkCheck
@@ -22,14 +23,13 @@ from superchunk._integrity.index_file import bytes_of_file, chunk_files, opened_
 from superchunk._integrity.inspect import Bytes, decode_in_pieces, examine, looks_like_a_frame
 from superchunk._integrity.locations import FilePlaces, FolderPlaces
 from superchunk._integrity.report import ChunkReport, PartReport, VerifyReport
+from superchunk._store.file import FileBytes
+from superchunk._store.folder import INDEX_NAME, is_folder, joined
+from superchunk._store.legacy import open_legacy, read_legacy
+from superchunk._store.names import find_name
+from superchunk._store.target import absolute_path, missing
 from superchunk.exceptions import ArgumentError, FormatError, StorageError, UnsupportedError
-from superchunk.frame.legacy import HEAD_LEN, is_legacy
 from superchunk.params import default_nthreads, local_path
-from superchunk.storage.file import FileBytes
-from superchunk.storage.folder import INDEX_NAME, is_folder, joined
-from superchunk.storage.legacy import open_legacy, read_legacy
-from superchunk.storage.names import find_name
-from superchunk.storage.target import absolute_path, missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from superchunk._integrity.inspect import FrameInspection
     from superchunk._integrity.locations import ChunkPlaces
     from superchunk._integrity.report import FrameStatus
-    from superchunk.storage.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkStore
 
 __all__ = ["bytes_of_buffer", "verify", "verify_as_earned", "verify_held"]
 

@@ -1,0 +1,30 @@
+"""Which chunks hold which bytes of a container.
+
+Plain integers, no objects per item. The requests for a range are planned by the store, which knows its chunks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from superchunk._store.protocol import ChunkStore
+
+__all__ = ["chunk_start", "chunks_of"]
+
+
+def chunk_start(store: ChunkStore, nchunk: int) -> int:
+    """Return where a chunk begins in the container, in bytes; `nchunks` gives the end."""
+    if nchunk == store.nchunks:
+        return store.nbytes
+    return nchunk * store.chunksize if store.chunksize else store.starts()[nchunk]
+
+
+def chunks_of(store: ChunkStore, start: int, stop: int) -> range:
+    """Return the numbers of the chunks that bytes ``start:stop`` touch, ``start < stop``."""
+    chunksize = store.chunksize
+    if chunksize:
+        return range(start // chunksize, (stop - 1) // chunksize + 1)
+    starts = store.starts()
+    return range(bisect_right(starts, start) - 1, bisect_right(starts, stop - 1))

@@ -1,0 +1,302 @@
+"""The list of chunks that both stores share: what chunks are where, and their sizes.
+
+In memory and in a frame alike, a chunk is an entry of an `Index`: negative for a chunk
+of one value without stored bytes, else a number that the store turns into a source.
+
+All chunks but the last have `chunksize` bytes, and the last has at most as many. The
+first change that breaks this switches the list to variable sizes, for good: then every
+chunk must tell its own size, and those of one value are stored as repeated values.
+Changes are in `changes`.
+
+Source: docs/format/cframe.md, "Special entries" and "Variable chunk sizes".
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from superchunk import _engine
+from superchunk._format.index import CHUNK_MIN, MAX_CHUNKS, count_special, special_kind
+from superchunk.exceptions import (
+    ChunkIndexError,
+    FormatError,
+    SuperchunkError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from superchunk._engine import Request, Source
+    from superchunk._format.index import Index
+    from superchunk._store.protocol import FrameSettings
+
+__all__ = ["ChunkTable"]
+
+_UNINIT = 4
+_NEAR = 8192
+"""Chunk numbers within so many are looked up together."""
+_MAX_CHUNK_NBYTES = 2**31 - 33
+_SPREAD = 64
+"""Chunk numbers that far apart, on average, are looked up one by one."""
+_MAX_STORED_TYPESIZE = 255
+
+
+def _special_chunk(kind: int, nbytes: int, typesize: int, blocksize: int) -> bytes:
+    """Return the chunk that an entry of special value `kind` stands for.
+
+    Raises
+    ------
+    FormatError
+        There is no such chunk: NaN of an item size other than 4 and 8.
+
+    """
+    if typesize > _MAX_STORED_TYPESIZE or (kind == _UNINIT and nbytes % typesize):
+        typesize = 1
+    try:
+        return _engine.special_chunk(kind, nbytes, typesize, None, blocksize)
+    except ValueError as error:
+        raise FormatError(
+            f"index entry of special value {kind}",
+            at=0,
+            expected="a chunk that can be",
+            found=f"{nbytes} bytes of typesize {typesize}: {error}",
+        ) from error
+
+
+class ChunkTable:
+    """Chunks as entries; a store adds where the bytes of an entry are.
+
+    Reading may go on in several threads while one makes changes.
+    """
+
+    def __init__(
+        self,
+        settings: FrameSettings,
+        index: Index,
+        *,
+        nbytes: int,
+        chunksize: int,
+        vlblocks: bool | None,
+        vlmeta: Mapping[str, bytes],
+    ) -> None:
+        """Take what a header says; `vlblocks` None asks the first chunk."""
+        self.settings = settings
+        self.index = index
+        self.nbytes = nbytes
+        self.fixed_size = chunksize
+        """Bytes of a full chunk, 0 if sizes vary, -1 before the first chunk."""
+        self.vlmeta: Mapping[str, bytes] = vlmeta
+        self.version = 0
+        """Grows with every change."""
+        self._vlblocks = vlblocks
+        self._specials: dict[tuple[int, int], bytes] = {}
+        self._sizes: array[int] | None = None
+        self._starts: array[int] | None = None
+        self._live: tuple[int, int] | None = None if nbytes else (0, 0)
+
+    # What a store adds.
+
+    def most_stored(self) -> int:
+        """Return how many chunks can be stored in the bytes that there are."""
+        return MAX_CHUNKS
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        """Return where the stored chunk `nchunk` with entry `entry` is."""
+        raise SuperchunkError(f"chunk {nchunk}: no place for entry {entry}")
+
+    # Reading.
+
+    @property
+    def vlblocks(self) -> bool:
+        """Whether chunks have variable-length blocks; the first chunk decides."""
+        known = self._vlblocks
+        if known is None:
+            if not len(self.index):
+                return False
+            known = self.index[0] >= 0 and _engine.describe(self.source(0)).vlblocks
+            self._vlblocks = known
+        return known
+
+    def source(self, nchunk: int) -> Source:
+        """Return where chunk `nchunk` is."""
+        index = self.index
+        if not 0 <= nchunk < len(index):
+            raise ChunkIndexError(nchunk, len(index))
+        entry = index[nchunk]
+        return self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
+
+    def single_chunk_request(self, start: int, stop: int) -> Request | None:
+        """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
+        size = self.fixed_size
+        if size <= 0:
+            return None
+        nchunk, low = divmod(start, size)
+        high = low + stop - start
+        if high > size:
+            return None
+        entry = self.index[nchunk]
+        source = self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
+        return (source, min(size, self.nbytes - nchunk * size), low, high, 0)
+
+    def requests(self, start: int, stop: int) -> list[Request]:
+        """Return the requests that read bytes ``start:stop``, of which there is one or more, in order of the chunks.
+
+        ::
+
+            bytes of the container   |<----------------- start:stop ----------------->|
+            chunks                 [ 3         ][ 4         ][ 5         ][ 6         ]
+            requests               (s3, n3, a, n3, 0) (s4, n4, 0, n4, ..) ... (s6, n6, 0, z, ..)
+        """
+        index, place, special = self.index, self.place, self._special
+        size, nbytes = self.fixed_size, self.nbytes
+        found: list[Request] = []
+        if size > 0:
+            first, last = start // size, (stop - 1) // size
+            if last >= len(index):
+                raise ChunkIndexError(last, len(index))
+            base = first * size
+            for nchunk, entry in enumerate(index.slice(first, last + 1), first):
+                source = place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
+                length = min(size, nbytes - base)
+                low, high = max(start - base, 0), min(stop - base, length)
+                found.append((source, length, low, high, base + low - start))
+                base += size
+            return found
+        starts = self.starts()
+        first, last = bisect_right(starts, start) - 1, bisect_right(starts, stop - 1) - 1
+        for nchunk, source in enumerate(self.sources(first, last + 1), first):
+            base, end = starts[nchunk], starts[nchunk + 1]
+            low, high = max(start, base), min(stop, end)
+            if low < high:
+                found.append((source, end - base, low - base, high - base, low - start))
+        return found
+
+    def sources(self, start: int, stop: int) -> list[Source]:
+        """Return where the chunks from `start` to below `stop` are."""
+        index = self.index
+        if not 0 <= start <= stop <= len(index):
+            raise ChunkIndexError(start if not 0 <= start <= len(index) else stop, len(index))
+        place, special = self.place, self._special
+        return [
+            place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
+            for nchunk, entry in enumerate(index.slice(start, stop), start)
+        ]
+
+    def sources_for(self, nchunks: Sequence[int]) -> list[Source]:
+        """Return where the chunks of these ascending numbers are."""
+        index = self.index
+        if not nchunks:
+            return []
+        first, last = nchunks[0], nchunks[-1]
+        if not 0 <= first <= last < len(index):
+            raise ChunkIndexError(first if first < 0 else last, len(index))
+        place, special = self.place, self._special
+        if last - first < _NEAR or last - first < _SPREAD * len(nchunks):
+            near = index.slice(first, last + 1)
+            found = [(near[nchunk - first], nchunk) for nchunk in nchunks]
+        else:
+            found = [(index[nchunk], nchunk) for nchunk in nchunks]
+        return [place(entry, nchunk) if entry >= 0 else special(entry, nchunk) for entry, nchunk in found]
+
+    def chunk_nbytes(self, nchunk: int) -> int:
+        """Return the uncompressed size of chunk `nchunk`, bytes."""
+        nchunks = len(self.index)
+        if not 0 <= nchunk < nchunks:
+            raise ChunkIndexError(nchunk, nchunks)
+        if self.fixed_size <= 0:
+            return self._variable_sizes()[nchunk]
+        return self.fixed_size if nchunk < nchunks - 1 else self._last_size()
+
+    def starts(self) -> array[int]:
+        """Return the n + 1 prefix sums of the chunks' sizes, bytes; do not change it."""
+        starts = self._starts
+        if starts is None:
+            if self.fixed_size > 0:
+                sizes = array("q", range(0, self.nbytes, self.fixed_size))
+                sizes.append(self.nbytes)
+                starts = sizes
+            else:
+                starts = array("q", accumulate(self._variable_sizes(), initial=0))
+            self._starts = starts
+        return starts
+
+    @property
+    def live(self) -> tuple[int, int]:
+        """Compressed bytes of the stored chunks, and how many chunks are not stored."""
+        live = self._live
+        if live is None:
+            stored = specials = 0
+            index = self.index
+            if index.repeated_entry is not None and index.repeated_entry < 0:
+                specials = len(index)
+            else:
+                for start, entries in index.slabs():
+                    without = count_special(entries)
+                    specials += without
+                    self._check_stored(start + len(entries) - specials)
+                    if without < len(entries):
+                        places = [self.place(entry, n) for n, entry in enumerate(entries, start) if entry >= 0]
+                        stored += sum(cbytes for _, cbytes in _engine.sizes(places))
+            live = self._live = (stored, specials)
+        return live
+
+    def _check_stored(self, count: int) -> None:
+        """Refuse an index that names more stored chunks than there is room for, before all of them are looked at."""
+        most = self.most_stored()
+        if count > most:
+            raise FormatError(
+                "index chunk, entries of stored chunks",
+                at=0,
+                expected=f"at most {most}, of {CHUNK_MIN} bytes or more each",
+                found=f"{count} or more",
+            )
+
+    def _special(self, entry: int, nchunk: int) -> bytes:
+        nbytes = self.chunk_nbytes(nchunk)
+        key = (entry >> 56, nbytes)
+        chunk = self._specials.get(key)
+        if chunk is None:
+            settings = self.settings
+            chunk = self._specials[key] = _special_chunk(
+                special_kind(entry, nchunk), nbytes, settings.typesize, settings.blocksize
+            )
+        return chunk
+
+    def _last_size(self) -> int:
+        return self.nbytes - self.fixed_size * (len(self.index) - 1)
+
+    def _variable_sizes(self) -> array[int]:
+        """Return each chunk's size where sizes vary, from the chunks' headers."""
+        sizes = self._sizes
+        if sizes is not None:
+            return sizes
+        sizes = array("q")
+        unknown: list[int] = []
+        index = self.index
+        for start, entries in index.slabs():
+            unknown += [nchunk for nchunk, entry in enumerate(entries, start) if entry < 0]
+            self._check_stored(start + len(entries) - len(unknown))
+            if len(unknown) > 1:
+                raise FormatError(
+                    f"index entry {unknown[0]}",
+                    at=8 * unknown[0],
+                    expected="a stored chunk, since chunk sizes vary",
+                    found="special entries, which do not tell their size",
+                )
+            places = [
+                self.place(entry, nchunk) if entry >= 0 else bytes(0) for nchunk, entry in enumerate(entries, start)
+            ]
+            measured = iter(_engine.sizes([place for place in places if place != b""]))
+            sizes.extend(next(measured)[0] if place != b"" else 0 for place in places)
+        total = sum(sizes)
+        if unknown and 0 < self.nbytes - total <= _MAX_CHUNK_NBYTES:
+            # The one chunk without a size has what the others leave.
+            sizes[unknown[0]] = self.nbytes - total
+        elif unknown or total != self.nbytes:
+            expected = f"more than {total}" if unknown else f"{total}"
+            raise FormatError("nbytes", at=0x1E, expected=f"{expected}, as the chunks hold", found=self.nbytes)
+        self._sizes = sizes
+        return sizes
