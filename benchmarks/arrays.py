@@ -130,7 +130,7 @@ def items(folder: Path, sides: tuple[int, int], effort: Effort) -> Iterator[Row]
                 yield time_row(what, kind, took, "us", MICRO / len(keys))
 
 
-def every(array: Any, keys: list[Any]) -> None:  # noqa: ANN401 - either package
+def every(array: Any, keys: list[Any]) -> None:
     """Read all keys."""
     for key in keys:
         array[key]
@@ -193,7 +193,7 @@ def write(data: NDArray[Any], folder: Path, effort: Effort) -> Figure:
     return figure(pairs[1:])
 
 
-def stored(data: NDArray[Any], package: Any, path: Path) -> None:  # noqa: ANN401 - either package
+def stored(data: NDArray[Any], package: Any, path: Path) -> None:
     """Write an array to a file; theirs is closed when the last reference goes."""
     close(package.asarray(data, urlpath=str(path)))
 
@@ -234,19 +234,19 @@ def in_new_files(call: Callable[[Any, Path], Any], folder: Path, effort: Effort)
     return figure(pairs[1:])
 
 
-def in_memory(data: NDArray[Any], package: Any, _: Path) -> None:  # noqa: ANN401 - either package
+def in_memory(data: NDArray[Any], package: Any, _: Path) -> None:
     """Make an array in memory."""
     package.asarray(data)
 
 
-def appended(data: NDArray[Any], package: Any, path: Path) -> None:  # noqa: ANN401 - either package
+def appended(data: NDArray[Any], package: Any, path: Path) -> None:
     """Make a frame, and append the data to it."""
     frame = package.SChunk(chunksize=data.nbytes, urlpath=str(path), cparams={"typesize": data.itemsize})
     frame.append_data(data)
     close(frame)
 
 
-def growing(package: Any, high: int, folder: Path | None) -> Callable[[], None]:  # noqa: ANN401 - either package
+def growing(package: Any, high: int, folder: Path | None) -> Callable[[], None]:
     """Return what adds rows to an array with chunks of so many, row by row."""
     rows = smooth((64, 1000))
     place = {} if folder is None else {"urlpath": str(folder / f"grown-{package.__name__}-{high}.b2nd")}
@@ -270,7 +270,7 @@ def high_water() -> float:
     return int(dict(line.split(":", 1) for line in lines)["VmHWM"].split()[0]) / 1024
 
 
-def make_large(package: Any, folder: str, megabytes: int) -> dict[str, float]:  # noqa: ANN401 - either package
+def make_large(package: Any, folder: str, megabytes: int) -> dict[str, float]:
     """Write an array of that size, band by band."""
     rows = megabytes * 2**20 // 8 // 4096
     path = f"{folder}/large-{package.__name__}.b2nd"
@@ -282,7 +282,7 @@ def make_large(package: Any, folder: str, megabytes: int) -> dict[str, float]:  
     return {"megabytes": array.nbytes / 2**20}
 
 
-def copy_large(package: Any, folder: str, megabytes: int, **keywords: Any) -> dict[str, float]:  # noqa: ANN401, ARG001
+def copy_large(package: Any, folder: str, megabytes: int, **keywords: Any) -> dict[str, float]:  # noqa: ARG001
     """Copy that array to another file; what memory it takes is counted from before the copy."""
     array = package.open(f"{folder}/large-{package.__name__}.b2nd", mode="r")
     array[:1, :1]
@@ -303,7 +303,7 @@ JOBS: dict[str, Callable[..., dict[str, float]]] = {
 }
 
 
-def job(name: str, package: Any, folder: Path, megabytes: int) -> dict[str, float]:  # noqa: ANN401 - either package
+def job(name: str, package: Any, folder: Path, megabytes: int) -> dict[str, float]:
     """Do a job in a process of its own."""
     command = [sys.executable, __file__, "--job", name, "--package", package.__name__]
     command += ["--folder", str(folder), "--megabytes", str(megabytes)]

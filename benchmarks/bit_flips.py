@@ -82,7 +82,7 @@ def flip(path: Path, raw: bytes, number: int) -> None:
     path.write_bytes(raw[:at] + bytes((raw[at] ^ 1 << bit,)) + raw[at + 1 :])
 
 
-def outcome(read: Any, path: Path, wanted: list[object]) -> str:  # noqa: ANN401
+def outcome(read: Any, path: Path, wanted: list[object]) -> str:
     """Return what a plain read makes of the file."""
     try:
         return "same data" if read(path) == wanted else "other data"

@@ -28,7 +28,7 @@ Figures = dict[str, float]
 PACKAGES = ("superchunk", "blosc2")
 
 
-def package(name: str) -> Any:  # noqa: ANN401 - either package
+def package(name: str) -> Any:
     """Return the package of that name, which share their faces."""
     return __import__(name)
 
@@ -112,7 +112,7 @@ def sealed(name: str, folder: str, count: int) -> Figures:
 
     b = package(name)
 
-    def write(content: Any, *, seal: bool) -> float:  # noqa: ANN401 - an array
+    def write(content: Any, *, seal: bool) -> float:
         path = f"{folder}/sealed"
         cparams = {"typesize": content.itemsize, "nthreads": 1, "codec": b.Codec.LZ4, "clevel": 1}
         start = time.perf_counter()

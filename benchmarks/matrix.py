@@ -71,7 +71,7 @@ class Setting(NamedTuple):
     """Names in order, joined by a plus sign."""
     threads: int
 
-    def cparams(self, package: Any, itemsize: int) -> Any:  # noqa: ANN401 - of either package
+    def cparams(self, package: Any, itemsize: int) -> Any:
         """Return the parameters for one of the packages."""
         steps = [] if self.filters == "none" else self.filters.split("+")
         metas = {"trunc_prec": KEPT_BITS, "bytedelta": itemsize}
@@ -136,7 +136,7 @@ def cell(name: str, data: NDArray[Any], setting: Setting, effort: Effort) -> Cel
     chunks: dict[Any, Any] = {}
     out = np.empty_like(data)
 
-    def compressing(package: Any) -> Callable[[], None]:  # noqa: ANN401 - either package
+    def compressing(package: Any) -> Callable[[], None]:
         cparams = setting.cparams(package, data.itemsize)
 
         def call() -> None:
@@ -144,7 +144,7 @@ def cell(name: str, data: NDArray[Any], setting: Setting, effort: Effort) -> Cel
 
         return call
 
-    def decompressing(package: Any) -> Callable[[], None]:  # noqa: ANN401 - either package
+    def decompressing(package: Any) -> Callable[[], None]:
         dparams = package.DParams(nthreads=setting.threads)
         # Copies in several places, because how source and destination lie to each other in memory is luck.
         copies = itertools.cycle([memoryview(bytes(n) + chunks[package])[n:] for n in (0, 1000, 2064, 40_000)])

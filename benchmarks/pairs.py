@@ -185,7 +185,7 @@ def surroundings() -> dict[str, Any]:
     }
 
 
-def rounded(value: Any) -> Any:  # noqa: ANN401 - whatever a record holds
+def rounded(value: Any) -> Any:
     """Return what a record says: floats to four digits, and lists and mappings of them."""
     if isinstance(value, float):
         return float(f"{value:.4g}")

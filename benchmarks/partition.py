@@ -80,7 +80,7 @@ def keys(shape: tuple[int, ...], extent: int, count: int) -> list[tuple[slice, .
     ]
 
 
-def measure(array: Any, shape: tuple[int, ...], seconds: float) -> dict[str, Any]:  # noqa: ANN401 - of either package
+def measure(array: Any, shape: tuple[int, ...], seconds: float) -> dict[str, Any]:
     """Return microseconds for each kind of read."""
     found: dict[str, Any] = {}
     for name, extent in (("item", 1), ("box of 10", 10)):
@@ -96,7 +96,7 @@ def measure(array: Any, shape: tuple[int, ...], seconds: float) -> dict[str, Any
     return found
 
 
-def write(path: Path, values: np.ndarray[Any, Any], **lengths: Any) -> Any:  # noqa: ANN401 - an array of the peer
+def write(path: Path, values: np.ndarray[Any, Any], **lengths: Any) -> Any:
     """Write an array with the peer."""
     return blosc2.asarray(values, urlpath=str(path), mode="w", **lengths)
 

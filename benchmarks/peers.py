@@ -85,7 +85,7 @@ class Blosc2Like(Peer):
         close(frame)
 
 
-def close(array: Any) -> None:  # noqa: ANN401 - of either package
+def close(array: Any) -> None:
     """Close an array or a frame; theirs is closed when the last reference goes."""
     schunk = getattr(array, "schunk", array)
     if hasattr(schunk, "close"):
@@ -100,7 +100,7 @@ class Zarr(Peer):
         super().__init__(f"zarr {codec}", "zarr")
         self.codec = codec
 
-    def _create(self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: Any) -> Any:  # noqa: ANN401
+    def _create(self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: Any) -> Any:
         import zarr
         from zarr.codecs import BloscCodec, ZstdCodec
 
@@ -131,7 +131,7 @@ class Zarr(Peer):
 class Hdf5(Peer):
     """A dataset of HDF5 with the filter Blosc2 of hdf5plugin."""
 
-    def _create(self, file: Any, dtype: np.dtype[Any], **keywords: Any) -> Any:  # noqa: ANN401 - h5py has no types
+    def _create(self, file: Any, dtype: np.dtype[Any], **keywords: Any) -> Any:
         import hdf5plugin
 
         codec = hdf5plugin.Blosc2(cname="zstd", clevel=5, filters=hdf5plugin.Blosc2.SHUFFLE)

@@ -74,7 +74,7 @@ def draw(record: Mapping[str, Any], target: Path) -> None:
     plt.close(figure)
 
 
-def draw_panel(panel: Any, cells: list[Cell], direction: str) -> None:  # noqa: ANN401 - axes of matplotlib
+def draw_panel(panel: Any, cells: list[Cell], direction: str) -> None:
     """Draw one direction of one data set."""
     panel.set_visible(True)
     for codec, colour in COLOURS.items():

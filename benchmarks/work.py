@@ -99,7 +99,7 @@ class Bench:
         found: list[int] = self.rng.integers(0, self.data.size - nitems, count).tolist()
         return found
 
-    def same(self, what: str, got: Any, start: int, stop: int) -> None:  # noqa: ANN401 - bytes or an array
+    def same(self, what: str, got: Any, start: int, stop: int) -> None:
         """End the program if something else was read than what stands there."""
         if not np.array_equal(np.frombuffer(got, "u1"), self.data[start:stop].view("u1")):
             sys.exit(f"{what}: items {start}:{stop} come back different")
@@ -112,7 +112,7 @@ def remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def read_all(handle: Any, starts: list[int], nitems: int) -> None:  # noqa: ANN401 - of any peer
+def read_all(handle: Any, starts: list[int], nitems: int) -> None:
     """Read so many items at each place."""
     for start in starts:
         handle[start : start + nitems]
@@ -204,7 +204,7 @@ def random(bench: Bench) -> Iterator[Row]:
             yield Row.times(title, turns, "us", MICRO, asked=asked)
 
 
-def open_for(bench: Bench, name: str, writer: Blosc2Like) -> Any:  # noqa: ANN401 - a context of any peer
+def open_for(bench: Bench, name: str, writer: Blosc2Like) -> Any:
     """Open what a peer reads: the two packages the frame of `writer`, the others the array as they save it."""
     peer = bench.peers[name]
     return peer.opened(bench.frame(writer) if name in (OURS, THEIRS) else bench.array(peer))
@@ -223,7 +223,7 @@ def sequential(bench: Bench) -> Iterator[Row]:
     yield Row.times(f"{SMALL:,} items after the last {SMALL:,}", turns, "us", MICRO)
 
 
-def walker(handle: Any, size: int, steps: int) -> Callable[[], None]:  # noqa: ANN401 - of any peer
+def walker(handle: Any, size: int, steps: int) -> Callable[[], None]:
     """Return a function that reads the next items, so many times."""
     places = itertools.cycle(range(0, size - SMALL, SMALL))
 
@@ -255,7 +255,7 @@ def assign(bench: Bench) -> Iterator[Row]:
     yield Row.times(f"assign {SMALL:,} items at random", turns, "us", MICRO)
 
 
-def write_some(handle: Any, values: NDArray[Any], bench: Bench) -> None:  # noqa: ANN401 - of any peer
+def write_some(handle: Any, values: NDArray[Any], bench: Bench) -> None:
     """Assign at the beginning and at four random places."""
     last = bench.data.size // 8 - SMALL
     for start in (0, *(int(place) for place in bench.rng.integers(SMALL, last, 4))):
@@ -330,7 +330,7 @@ def threads(bench: Bench) -> Iterator[Row]:
     yield Row(title, "x", gains, more=True, asked=0.85 * cores)
 
 
-def crowd(handle: Any, bench: Bench, count: int, reads: int) -> None:  # noqa: ANN401 - of any peer
+def crowd(handle: Any, bench: Bench, count: int, reads: int) -> None:
     """Read eight times as often as `reads`, shared by so many threads."""
     starts = [bench.starts(SMALL, reads * 8 // count) for _ in range(count)]
     crew = [threading.Thread(target=read_all, args=(handle, mine, SMALL)) for mine in starts]

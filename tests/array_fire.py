@@ -124,7 +124,7 @@ def change(array: NDArray, kind: str, state: State) -> None:
         array.compact()
 
 
-def opened(path: str, **how: Any) -> NDArray:  # noqa: ANN401 - passed on
+def opened(path: str, **how: Any) -> NDArray:
     """Return the array at a path."""
     found = superchunk.open(path, **how)
     assert isinstance(found, NDArray)

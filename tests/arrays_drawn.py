@@ -215,7 +215,7 @@ def masks(draw: st.DrawFn, shape: Shape) -> Array:
 
 
 @st.composite
-def fancy_keys(draw: st.DrawFn, shape: Shape) -> Any:  # noqa: ANN401 - any index expression
+def fancy_keys(draw: st.DrawFn, shape: Shape) -> Any:
     """Draw an expression with arrays of integers or booleans in it, side by side or anywhere."""
     ndim = len(shape)
     if ndim == 0 or draw(st.integers(0, 12)) == 0:
@@ -244,7 +244,7 @@ def fancy_keys(draw: st.DrawFn, shape: Shape) -> Any:  # noqa: ANN401 - any inde
 
 
 @st.composite
-def _scattered_keys(draw: st.DrawFn, shape: Shape) -> Any:  # noqa: ANN401 - any index expression
+def _scattered_keys(draw: st.DrawFn, shape: Shape) -> Any:
     """Draw for each dimension an integer, a slice or an array, with newaxis between them now and then."""
     common = draw(st.sampled_from([(1,), (4,), (2, 3), ()]))
     parts: list[Any] = []
@@ -330,6 +330,6 @@ def laid_out(array: Array, chunks: Shape, blocks: Shape) -> Iterator[bytes]:
         yield b"".join(np.ascontiguousarray(chunk[_box(start, blocks)]).tobytes() for start in starts)
 
 
-def _box(starts: Sequence[int], lengths: Sequence[int]) -> Any:  # noqa: ANN401 - an index expression
+def _box(starts: Sequence[int], lengths: Sequence[int]) -> Any:
     """Return the index of a box; with an Ellipsis, so that without dimensions it is an array all the same."""
     return (..., *(slice(at, at + length) for at, length in zip(starts, lengths, strict=True)))

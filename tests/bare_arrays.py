@@ -26,13 +26,13 @@ DTYPES = ("<i4", ">f8", "u1", "M8[s]", "S3", "<c16", [("a", "<i4"), ("b", "u1", 
 
 
 def array_over(
-    items: Any,  # noqa: ANN401  (array-like)
+    items: Any,
     chunks: tuple[int, ...],
     blocks: tuple[int, ...],
     layer: str = "b2nd",
     cparams: dict[str, Any] | None = None,
     more: dict[str, bytes] | None = None,
-    **place: Any,  # noqa: ANN401  (those of Storage)
+    **place: Any,
 ) -> NDArray:
     """Return an array of zeros over a super-chunk made by hand, filled by assignment."""
     plain = np.asarray(items)
@@ -56,7 +56,7 @@ def array_over(
     return array
 
 
-def letters(rng: random.Random, shape: tuple[int, ...], dtype: Any) -> NumpyArray[Any]:  # noqa: ANN401
+def letters(rng: random.Random, shape: tuple[int, ...], dtype: Any) -> NumpyArray[Any]:
     """Return items made of bytes that are letters, which are values of every dtype."""
     wanted = np.dtype(dtype)
     raw = bytes(rng.choices(range(65, 90), k=int(np.prod(shape)) * wanted.itemsize))
@@ -81,7 +81,7 @@ def some_slice(rng: random.Random, size: int) -> slice:
     return slice(rng.choice(ends), rng.choice(ends), rng.choice((None, 1, 2, 3, -1, -2, 5)))
 
 
-def some_entry(rng: random.Random, size: int) -> Any:  # noqa: ANN401  (an index)
+def some_entry(rng: random.Random, size: int) -> Any:
     """Return an index for one dimension."""
     chance = rng.random()
     if chance >= 0.8 and size:
@@ -93,7 +93,7 @@ def some_entry(rng: random.Random, size: int) -> Any:  # noqa: ANN401  (an index
     return some_slice(rng, size)
 
 
-def some_key(rng: random.Random, shape: tuple[int, ...]) -> Any:  # noqa: ANN401  (an index)
+def some_key(rng: random.Random, shape: tuple[int, ...]) -> Any:
     """Return an index expression for an array of `shape`, not always one that can be."""
     ndim = len(shape)
     kind = rng.random()

@@ -112,7 +112,7 @@ class Hostile:
     """The entry as it stands in the manifest."""
 
 
-def as_schunk(opened: Any) -> SChunk:  # noqa: ANN401 - a SChunk or an NDArray
+def as_schunk(opened: Any) -> SChunk:
     """Return what was opened as a list of chunks, also if it is an array."""
     schunk: SChunk = getattr(opened, "schunk", opened)
     return schunk
@@ -124,7 +124,7 @@ def sha256(data: bytes | memoryview) -> str:
 
 
 @functools.cache
-def _manifest(folder: str) -> Any:  # noqa: ANN401 - JSON of any shape
+def _manifest(folder: str) -> Any:
     """Return what the manifest in `folder` holds; no entries if there is no corpus."""
     path = ROOT / folder / "manifest.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"entries": []}

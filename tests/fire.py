@@ -93,7 +93,7 @@ def check_all(plain: bytes) -> int:
     return generation
 
 
-def create(path: str, *, generation: int = 1, **how: Any) -> tuple[SChunk, list[bytes]]:  # noqa: ANN401 - passed on
+def create(path: str, *, generation: int = 1, **how: Any) -> tuple[SChunk, list[bytes]]:
     """Return a new frame, in place of what is there, and how its chunks but the first begin."""
     chunks = [chunk_of(generation) for _ in range(LEAST)]
     heads = [chunk[:HEAD] for chunk in chunks]

@@ -96,7 +96,7 @@ def found(s: SChunk) -> State:
     return State(numbers, s.vlmeta.getall(), s.meta["fixed"])
 
 
-def create(path: str, chunks: tuple[int, ...] = (), *, fixed: int = 128, **how: Any) -> SChunk:  # noqa: ANN401 - passed on
+def create(path: str, chunks: tuple[int, ...] = (), *, fixed: int = 128, **how: Any) -> SChunk:
     """Return a new SChunk in place of what is there, with all its chunks at once."""
     data = b"".join(content(number) for number in chunks)
     return SChunk(
@@ -111,7 +111,7 @@ def create(path: str, chunks: tuple[int, ...] = (), *, fixed: int = 128, **how: 
     )
 
 
-def operations(seed: int, path: str, state: State, **how: Any) -> Iterator[Operation]:  # noqa: ANN401 - passed on
+def operations(seed: int, path: str, state: State, **how: Any) -> Iterator[Operation]:
     """Yield what a writer does that begins with `state`; without end."""
     rng = random.Random(seed)
     while True:

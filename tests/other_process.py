@@ -57,7 +57,7 @@ class Other:
         if setup:
             self(setup)
 
-    def __call__(self, code: str) -> Any:  # noqa: ANN401 - whatever the code makes
+    def __call__(self, code: str) -> Any:
         """Run `code`; return its value if it is an expression that JSON can hold."""
         self.start(code)
         return self.answer()
@@ -67,7 +67,7 @@ class Other:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(code).encode() + b"\n")
 
-    def answer(self) -> Any:  # noqa: ANN401 - as above
+    def answer(self) -> Any:
         """Wait for the end of what was started."""
         assert self._process.stdout is not None
         assert select.select([self._process.stdout], [], [], PATIENCE)[0], "the other process does not answer"
@@ -113,7 +113,7 @@ def wait_for_waiter(pid: int, path: Path) -> None:
     pytest.fail(f"process {pid} does not wait for {path.name}")
 
 
-def in_child(work: Callable[[], object]) -> Any:  # noqa: ANN401 - whatever JSON can hold
+def in_child(work: Callable[[], object]) -> Any:
     """Run `work` in a forked child; return what it returned there."""
     inner, outer = os.pipe()
     pid = os.fork()

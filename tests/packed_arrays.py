@@ -36,7 +36,7 @@ ARRAYS: dict[str, Any] = {
 each_array = pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS.keys())
 
 
-def equal(one: Any, other: Any) -> bool:  # noqa: ANN401
+def equal(one: Any, other: Any) -> bool:
     return bool(
         type(one) is type(other)
         and one.dtype == other.dtype

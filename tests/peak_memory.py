@@ -11,8 +11,8 @@ def peak_bytes() -> int:
     Linux tells that of the program alone. What getrusage says begins with the peak of the process that
     this one was forked from, which may hide all growth.
     """
-    import resource  # noqa: PLC0415  (the source is used without this module)
-    import sys  # noqa: PLC0415
+    import resource  # the source is used without this module
+    import sys
 
     try:
         with open("/proc/self/status") as status:  # noqa: PTH123  (nothing to import)

@@ -77,7 +77,7 @@ def called(name: str) -> object:
     return next((getattr(owner, last) for owner in OWNERS if hasattr(owner, last)), None)
 
 
-def keywords_of(function: Any) -> set[str]:  # noqa: ANN401  (any callable)
+def keywords_of(function: Any) -> set[str]:
     """Return the keywords that a function takes; the fields of parameters if it takes them all together."""
     parameters = inspect.signature(function).parameters
     rest = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
@@ -184,7 +184,7 @@ def test_metalayers_are_listed_as_the_message_says() -> None:
 
 
 @corpus.parametrize_legacy()
-def test_the_frame_of_an_old_writer_is_converted_as_the_message_says(entry: Any, tmp_path: Path) -> None:  # noqa: ANN401
+def test_the_frame_of_an_old_writer_is_converted_as_the_message_says(entry: Any, tmp_path: Path) -> None:
     old = tmp_path / "old.b2frame"
     old.write_bytes(entry["path"].read_bytes())
     whole = superchunk.open(old)

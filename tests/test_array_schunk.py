@@ -21,7 +21,7 @@ WHOLE = np.arange(8.0)
 """A chunk, padding included."""
 
 
-def array_of_four(**place: Any) -> tuple[NDArray, np.ndarray[Any, Any]]:  # noqa: ANN401  (those of Storage)
+def array_of_four(**place: Any) -> tuple[NDArray, np.ndarray[Any, Any]]:
     plain = np.arange(12.0).reshape(3, 4)
     return superchunk.asarray(plain, chunks=(2, 3), blocks=(1, 2), **place), plain
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def test_the_name_blosc2_is_superchunk_until_the_installation_is_undone() -> None:
     installed = superchunk.install_as_blosc2()
     try:
-        import blosc2 as ours  # noqa: PLC0415
-        from blosc2.ndarray import NDArray  # noqa: PLC0415
-        from blosc2.schunk import SChunk, open, vlmeta  # noqa: A004, PLC0415
+        import blosc2 as ours
+        from blosc2.ndarray import NDArray
+        from blosc2.schunk import SChunk, open, vlmeta  # noqa: A004
 
         assert ours.SChunk is SChunk is superchunk.SChunk
         assert NDArray is ours.ndarray.NDArray is superchunk.NDArray
@@ -33,7 +33,7 @@ def test_the_name_blosc2_is_superchunk_until_the_installation_is_undone() -> Non
         assert ours.storage.Storage is superchunk.Storage
     finally:
         installed.uninstall()
-    import blosc2 as theirs  # noqa: PLC0415
+    import blosc2 as theirs
 
     assert theirs is blosc2
     assert sys.modules["blosc2.schunk"] is blosc2.schunk
@@ -44,13 +44,13 @@ def test_the_name_blosc2_is_superchunk_until_the_installation_is_undone() -> Non
 def test_what_superchunk_has_not_is_not_there_under_the_other_name_either() -> None:
     with superchunk.install_as_blosc2():
         with pytest.raises(ModuleNotFoundError, match=r"blosc2\.lazyexpr"):
-            import blosc2.lazyexpr  # noqa: PLC0415
-        import blosc2 as ours  # noqa: PLC0415
+            import blosc2.lazyexpr
+        import blosc2 as ours
 
         with pytest.raises(AttributeError, match="lazyexpr"):
             _ = ours.lazyexpr
         with pytest.raises(ModuleNotFoundError):
-            import blosc2._opening  # noqa: PLC0415
+            import blosc2._opening
 
 
 def test_an_installation_inside_another_one_leaves_the_undoing_to_that() -> None:

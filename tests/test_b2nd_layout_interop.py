@@ -24,7 +24,7 @@ from superchunk._store.protocol import FrameSettings
 ZEROS = 1
 
 
-def layer_of(array: Any) -> bytes:  # noqa: ANN401 - an array of the peer
+def layer_of(array: Any) -> bytes:
     """Return the layer `b2nd` of one of the peer's arrays."""
     frame = array.to_cframe()
     header = frame[: struct.unpack_from(">i", frame, 0x0C)[0]]
@@ -67,7 +67,7 @@ def test_degenerate_shapes_are_those_of_the_peer(shape: tuple[int, ...]) -> None
 
 
 @pytest.mark.parametrize(("dtype", "text"), TEXTS, ids=str)
-def test_texts_are_those_of_the_peer(dtype: Any, text: str) -> None:  # noqa: ANN401 - anything NumPy takes
+def test_texts_are_those_of_the_peer(dtype: Any, text: str) -> None:
     assert ArrayLayout.from_bytes(layer_of(blosc2.zeros((3,), dtype=np.dtype(dtype)))).dtype_text == text
 
 

@@ -24,7 +24,7 @@ import superchunk
 TINY = Effort(rounds=1, seconds=0)
 
 
-def cell(**changes: Any) -> Cell:  # noqa: ANN401 - fields are of several types
+def cell(**changes: Any) -> Cell:
     plain: dict[str, Any] = dict.fromkeys(Cell._fields, 1.0)
     plain |= {"data": "text", "held_out": False, "codec": "lz4", "level": 5, "filters": "none", "threads": 1}
     return Cell(**plain | changes)

@@ -358,7 +358,7 @@ def test_a_frame_that_verify_objects_to_is_removed(tmp_path: Path, monkeypatch: 
     source = full(tmp_path / "source", contiguous=False)
     copy = SChunk.copy
 
-    def unsealed(self: SChunk, **how: Any) -> SChunk:  # noqa: ANN401 - as the method takes them
+    def unsealed(self: SChunk, **how: Any) -> SChunk:
         return copy(self, seal=False, **how)
 
     monkeypatch.setattr(SChunk, "copy", unsealed)

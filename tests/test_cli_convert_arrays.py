@@ -481,7 +481,7 @@ def test_what_appears_during_a_conversion_keeps_its_name(
     np.save(tmp_path / "s.npy", array_of("<i4", (30, 30)))
     real = convert_arrays._write
 
-    def interrupted(*arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+    def interrupted(*arguments: Any) -> dict[str, Any]:
         facts = real(*arguments)
         if (tmp_path / name).exists():
             (tmp_path / name).rename(tmp_path / "moved")

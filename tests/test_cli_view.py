@@ -33,12 +33,12 @@ def looked_at(path: Path, words: str = "", field: str | None = None) -> View:
         source.close()
 
 
-def array_at(path: Path, values: np.ndarray[Any, Any], **how: Any) -> Path:  # noqa: ANN401 - keywords of asarray
+def array_at(path: Path, values: np.ndarray[Any, Any], **how: Any) -> Path:
     superchunk.asarray(values, urlpath=str(path), mode="w", **how).schunk.close()
     return path
 
 
-def chunks_of(path: Path) -> Any:  # noqa: ANN401 - a SChunk, of what open returns
+def chunks_of(path: Path) -> Any:
     opened: Any = superchunk.open(str(path))
     return opened.schunk
 
@@ -200,7 +200,7 @@ def test_numbers_of_other_packages_are_drawn(tmp_path: Path) -> None:
         fill=None,
         grid=None,
     )
-    from superchunk.cli.view_picture import draw  # noqa: PLC0415
+    from superchunk.cli.view_picture import draw
 
     draw(shown, tmp_path / "x.png", "png")
     assert min(size_of(tmp_path / "x.png")) > 300
@@ -240,7 +240,7 @@ def test_what_to_install_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_command_does_not_load_matplotlib_for_other_work() -> None:
-    import subprocess  # noqa: PLC0415
+    import subprocess
 
     program = "import sys, superchunk.cli.app; sys.exit('matplotlib' in sys.modules or 'zarr' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

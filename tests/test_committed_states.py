@@ -26,7 +26,7 @@ ON_DISK = pytest.mark.parametrize("contiguous", [True, False], ids=["file", "fol
 CHUNK = 400
 
 
-def made(kind: str, path: Path, **how: Any) -> SChunk:  # noqa: ANN401 - passed on
+def made(kind: str, path: Path, **how: Any) -> SChunk:
     place: dict[str, Any] = {} if kind == "memory" else {"urlpath": path, "contiguous": kind == "file", "mode": "w"}
     return SChunk(CHUNK, cparams={"typesize": 4, "nthreads": 1}, **place, **how)
 
@@ -89,7 +89,7 @@ def test_threads_that_append_through_one_handle_keep_their_order(tmp_path: Path,
     if how == "prefiltered":
 
         @s.prefilter(np.dtype("i4"), np.dtype("i4"))
-        def same(source: Any, output: Any, offset: int) -> None:  # noqa: ANN401, ARG001 - as prefilters are
+        def same(source: Any, output: Any, offset: int) -> None:  # noqa: ARG001 - as prefilters are
             output[:] = source
 
     def many(who: int) -> Callable[[], None]:
@@ -313,7 +313,7 @@ def test_who_reads_while_a_commit_tidies_up_sees_what_was_committed(
     def look() -> None:
         found.append(s[:])
 
-    def look_and_write(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - passed on
+    def look_and_write(*args: Any, **kwargs: Any) -> None:
         at_once(look)
         write(*args, **kwargs)
 

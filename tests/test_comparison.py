@@ -46,7 +46,7 @@ def compared(request: pytest.FixtureRequest, tmp_path: Path) -> NDArray | NDFiel
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_comparison_with_values_raises_what_other_comparisons_raise(compared: Any, name: str) -> None:  # noqa: ANN401  (as programs, unchecked)
+def test_comparison_with_values_raises_what_other_comparisons_raise(compared: Any, name: str) -> None:
     value = VALUES[name]
     with pytest.raises(TypeError, match="'==' not supported between instances of"):
         _ = compared == value
@@ -61,7 +61,7 @@ def test_comparison_with_values_raises_what_other_comparisons_raise(compared: An
         compared[compared != value] = 1
 
 
-def test_items_are_compared_as_numpy_arrays(compared: Any) -> None:  # noqa: ANN401  (as above)
+def test_items_are_compared_as_numpy_arrays(compared: Any) -> None:
     assert (compared[:] == 0).all()
     for equal in (np.zeros(3) == compared, compared == np.zeros(3)):
         assert np.asarray(equal).tolist() == [True, True, True]
@@ -70,7 +70,7 @@ def test_items_are_compared_as_numpy_arrays(compared: Any) -> None:  # noqa: ANN
     assert compared[compared[:] == 0].tolist() == [0, 0, 0]
 
 
-def test_an_array_is_itself_and_not_nothing(compared: Any) -> None:  # noqa: ANN401  (as above)
+def test_an_array_is_itself_and_not_nothing(compared: Any) -> None:
     same = compared
     assert compared == same
     assert not compared != same  # noqa: SIM202 - both are asked

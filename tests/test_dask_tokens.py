@@ -43,7 +43,7 @@ def elsewhere(path: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def sum_of(array: Any) -> int:  # noqa: ANN401  (an array)
+def sum_of(array: Any) -> int:
     return int(dask_array.from_array(array, chunks=(10, 100)).sum().compute())
 
 
@@ -210,7 +210,7 @@ def test_a_postfilter_is_never_taken_for_another() -> None:
     s = SChunk(data=np.arange(10), cparams={"typesize": 8}, dparams={"nthreads": 1})
 
     @s.postfilter(np.int64)
-    def twice(source: Any, target: Any, offset: int) -> None:  # noqa: ANN401, ARG001
+    def twice(source: Any, target: Any, offset: int) -> None:  # noqa: ARG001
         target[:] = source * 2
 
     assert tokenize(s) != tokenize(s)

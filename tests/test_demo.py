@@ -43,7 +43,7 @@ def test_the_fields_are_real_and_of_several_kinds() -> None:
 
 
 def test_the_witness_speaks_up(tmp_path: Path) -> None:
-    import blosc2  # noqa: PLC0415 - one of the packages above
+    import blosc2  # one of the packages above
 
     path = tmp_path / "x.b2frame"
     blosc2.save_array(np.arange(10), str(path))

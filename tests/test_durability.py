@@ -72,7 +72,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return watcher
 
 
-def grown(path: str, **how: Any) -> SChunk:  # noqa: ANN401 - passed on
+def grown(path: str, **how: Any) -> SChunk:
     """Return a writable SChunk of two chunks."""
     s = SChunk(chunksize=4000, urlpath=path, mode="w", cparams={"typesize": 4, "nthreads": 1}, **how)
     s.append_data(NOISE[:4000])
@@ -162,7 +162,7 @@ def test_a_transaction_that_cannot_be_written_leaves_nothing(path: str, monkeypa
     ("sync", "appends", "flushes"),
     [("never", 0, 0), ("explicit", 0, 2), ("commit", 2, 1)],
 )
-def test_sync_levels(path: str, watched: Watched, sync: Any, appends: int, flushes: int) -> None:  # noqa: ANN401
+def test_sync_levels(path: str, watched: Watched, sync: Any, appends: int, flushes: int) -> None:
     s = grown(path, sync=sync)
     watched.done.clear()
     s.append_data(NOISE[:4000])

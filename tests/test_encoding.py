@@ -40,7 +40,7 @@ def test_recorded_parameters_are_those_of_the_header(cparams: CParams) -> None:
     assert [type(f) for f in as_recorded(cparams).filters] == [type(f) for f in through_header.filters]
 
 
-def _changes(held: Any) -> list[Callable[[], object]]:  # noqa: ANN401  (a list that cannot be changed)
+def _changes(held: Any) -> list[Callable[[], object]]:
     return [
         lambda: held.__setitem__(slice(None), [Filter.BITSHUFFLE]),
         lambda: held.__delitem__(slice(None)),

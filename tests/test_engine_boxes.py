@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DTYPES = ["u1", "<i2", "<f4", "<i8", "<c16", "S5", "V300"]
 
 
-def params(geometry: _engine.Geometry, itemsize: int, **keywords: Any) -> _engine.EncodeParams:  # noqa: ANN401 - of many types
+def params(geometry: _engine.Geometry, itemsize: int, **keywords: Any) -> _engine.EncodeParams:
     return _engine.EncodeParams(typesize=itemsize, blocksize=geometry.block_nbytes, **keywords)
 
 
@@ -53,7 +53,7 @@ def selected(
     geometry: _engine.Geometry,
     box: Sequence[Positions],
     dtype: np.dtype[Any],
-    **keywords: Any,  # noqa: ANN401 - of many types
+    **keywords: Any,
 ) -> np.ndarray[Any, Any]:
     wanted = [positions(pick) for pick in box]
     out = np.empty([len(one) for one in wanted], dtype)

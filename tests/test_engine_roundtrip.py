@@ -41,12 +41,12 @@ MAX_BUFFERSIZE = 2**31 - 1 - 32
 ZERO, NAN, VALUE, UNINIT = 1, 2, 3, 4
 
 
-def compress(data: Any, way: Params) -> bytes:  # noqa: ANN401 - any buffer
+def compress(data: Any, way: Params) -> bytes:
     """Compress in a way."""
     return _engine.compress(data, _engine.EncodeParams(**way.for_engine()))
 
 
-def decompress(chunk: Any, way: Params, nthreads: int = 1) -> bytes:  # noqa: ANN401 - any buffer
+def decompress(chunk: Any, way: Params, nthreads: int = 1) -> bytes:
     """Decompress, with the item size that the way was given."""
     return _engine.decompress(chunk, nthreads=nthreads, itemsize=way.typesize)
 

@@ -79,9 +79,9 @@ def chunk(**fields: int | bytes) -> bytes:
     return bytes(raw)
 
 
-def describe(raw: bytes) -> Any:  # noqa: ANN401 - the engine's own class
+def describe(raw: bytes) -> Any:
     """Return what the engine makes of a header."""
-    from superchunk import _engine  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import _engine  # the pages are tested without it, too
 
     return _engine.describe(raw)
 
@@ -190,7 +190,7 @@ def test_engine_gives_the_flags_the_same_meaning() -> None:
 
 
 def test_limits_of_a_chunk_are_those_of_the_reference_and_the_parameters() -> None:
-    from superchunk import params  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import params  # the pages are tested without it, too
 
     limits = numbers("chunk limits", "Name", "Value")
     assert limits["short header"] == header.SHORT_HEADER == params.MIN_HEADER_LENGTH
@@ -217,7 +217,7 @@ def test_engine_and_reference_stop_at_the_limit_of_the_page(field: str, limit: s
 
 
 def test_engine_compresses_from_the_smallest_content_of_the_page_on() -> None:
-    from superchunk import _engine  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import _engine  # the pages are tested without it, too
 
     least = numbers("chunk limits", "Name", "Value")["smallest compressed content"]
     params = _engine.EncodeParams(codec=0, typesize=1, filters=bytes(6))
@@ -226,7 +226,7 @@ def test_engine_compresses_from_the_smallest_content_of_the_page_on() -> None:
 
 
 def test_special_values_are_those_of_everybody() -> None:
-    from superchunk import _engine, params  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import _engine, params  # the pages are tested without it, too
 
     ids = numbers("special values", "Name", "Id")
     assert ids == {
@@ -248,7 +248,7 @@ def test_special_values_are_those_of_everybody() -> None:
 
 
 def test_split_modes_are_those_of_the_parameters() -> None:
-    from superchunk import params  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import params  # the pages are tested without it, too
 
     assert numbers("split modes", "Name", "Mode") == {
         mode.name.removesuffix("_SPLIT"): mode.value for mode in params.SplitMode
@@ -270,7 +270,7 @@ def test_codecs_are_those_of_the_reference() -> None:
 
 
 def test_codecs_are_those_of_the_parameters() -> None:
-    from superchunk import params  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import params  # the pages are tested without it, too
 
     known = {codec.name.lower(): codec.value for codec in params.Codec}
     ids = numbers("codecs", "Name", "Id")
@@ -280,7 +280,7 @@ def test_codecs_are_those_of_the_parameters() -> None:
 
 @pytest.mark.parametrize("name", ["blosclz", "lz4", "lz4hc", "zlib", "zstd"])
 def test_engine_writes_id_and_format_of_the_page(name: str) -> None:
-    from superchunk import _engine  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import _engine  # the pages are tested without it, too
 
     ident = numbers("codecs", "Name", "Id")[name]
     params = _engine.EncodeParams(codec=ident, typesize=4, clevel=5)
@@ -294,7 +294,7 @@ def test_engine_writes_id_and_format_of_the_page(name: str) -> None:
 
 
 def test_ranges_of_ids_are_those_of_the_parameters() -> None:
-    from superchunk import params  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import params  # the pages are tested without it, too
 
     for row in tables()["id ranges"]:
         ends = [[int(end) for end in row[who].split(" to ")] for who in list(row)[1:]]
@@ -323,7 +323,7 @@ def test_quantities_of_blosclz_are_those_of_the_reference() -> None:
 
 
 def test_filters_are_those_of_the_reference_and_the_parameters() -> None:
-    from superchunk import params  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import params  # the pages are tested without it, too
 
     ids = numbers("filters", "Name", "Id")
     assert ids == dict(filters.FILTER_IDS)
@@ -334,7 +334,7 @@ def test_filters_are_those_of_the_reference_and_the_parameters() -> None:
 
 @pytest.mark.parametrize("name", ["shuffle", "bitshuffle", "delta", "bytedelta"])
 def test_engine_applies_the_filter_of_the_page(name: str) -> None:
-    from superchunk import _engine  # noqa: PLC0415 - the pages are tested without it, too
+    from superchunk import _engine  # the pages are tested without it, too
 
     ident = numbers("filters", "Name", "Id")[name]
     plain = struct.pack("<300I", *(1000 + i * i for i in range(300)))
@@ -363,7 +363,7 @@ def test_fields_of_the_frame_header_and_their_markers_leave_no_gap() -> None:
 
 
 def test_frame_header_is_written_where_the_page_says() -> None:
-    from superchunk._format.header import FrameHeader  # noqa: PLC0415 - as above
+    from superchunk._format.header import FrameHeader
 
     raw = FrameHeader(
         header_len=97,
@@ -424,7 +424,7 @@ def test_frame_header_is_written_where_the_page_says() -> None:
 
 @pytest.mark.parametrize(("varchunks", "vlblocks"), [(False, False), (True, False), (False, True)])
 def test_general_flags_of_the_page_are_written(*, varchunks: bool, vlblocks: bool) -> None:
-    from superchunk._format.header import FrameHeader  # noqa: PLC0415 - as above
+    from superchunk._format.header import FrameHeader
 
     offsets = {row["Field"]: int(row["Offset"], 16) for row in tables()["frame header"]}
     values = {row["Frame"]: int(row["Value"], 16) for row in tables()["general_flags values"]}
@@ -455,8 +455,8 @@ def test_general_flags_of_the_page_are_written(*, varchunks: bool, vlblocks: boo
 
 
 def test_limits_of_a_frame_are_those_of_the_code() -> None:
-    from superchunk._format import header as frame_header  # noqa: PLC0415 - as above
-    from superchunk._format import index, metalayers, trailer  # noqa: PLC0415 - as above
+    from superchunk._format import header as frame_header
+    from superchunk._format import index, metalayers, trailer
 
     limits = numbers("frame limits", "Name", "Value")
     assert limits["fixed header"] == frame_header.FIXED_LEN
@@ -473,7 +473,7 @@ def test_limits_of_a_frame_are_those_of_the_code() -> None:
 
 
 def test_special_entries_are_those_of_the_code() -> None:
-    from superchunk._format.index import special_entry  # noqa: PLC0415 - as above
+    from superchunk._format.index import special_entry
 
     codes = [int(row["Top byte"], 16) for row in tables()["special entries"]]
     kinds = (header.SPECIAL_ZERO, header.SPECIAL_NAN, header.SPECIAL_UNINIT)
@@ -498,7 +498,7 @@ def test_fields_of_the_beta_header_and_their_markers_leave_no_gap() -> None:
 
 @pytest.mark.parametrize("order", ["big", "little"])
 def test_beta_header_is_read_where_the_page_says(order: Literal["big", "little"]) -> None:
-    from superchunk._format.legacy import LegacyHeader, byte_order  # noqa: PLC0415 - as above
+    from superchunk._format.legacy import LegacyHeader, byte_order
 
     version = 0x12 if order == "little" else 0x21
     values: dict[str, int | bytes] = {
@@ -536,8 +536,8 @@ def test_beta_header_is_read_where_the_page_says(order: Literal["big", "little"]
 
 
 def test_limits_of_a_beta_frame_are_those_of_the_code() -> None:
-    from superchunk._format import legacy  # noqa: PLC0415 - as above
-    from superchunk._format.legacy_trailer import LegacyTrailer  # noqa: PLC0415 - as above
+    from superchunk._format import legacy
+    from superchunk._format.legacy_trailer import LegacyTrailer
 
     limits = numbers("beta frame limits", "Name", "Value")
     assert limits["smallest trailer"] == legacy.MIN_TRAILER_LEN
@@ -557,7 +557,7 @@ def test_limits_of_a_beta_frame_are_those_of_the_code() -> None:
 
 
 def test_families_are_told_by_the_first_byte_of_the_page() -> None:
-    from superchunk._format import legacy  # noqa: PLC0415 - as above
+    from superchunk._format import legacy
 
     for row in tables()["frame families"]:
         head = bytes([int(row["First byte"], 16)]) + b"\xa8b2frame\0"
@@ -565,10 +565,10 @@ def test_families_are_told_by_the_first_byte_of_the_page() -> None:
 
 
 def test_extension_types_of_values_are_those_of_the_code() -> None:
-    import msgpack  # noqa: PLC0415 - as above
-    import numpy as np  # noqa: PLC0415 - as above
+    import msgpack
+    import numpy as np
 
-    from superchunk._format import values  # noqa: PLC0415 - as above
+    from superchunk._format import values
 
     codes = {row["Name"]: int(row["Type"]) for row in tables()["extension types"]}
     assert (codes["frame"], codes["reference"]) == (values.EXT_FRAME, values.EXT_REFERENCE)

@@ -554,7 +554,7 @@ def test_importing_starts_nothing_and_the_environment_overrules_nothing() -> Non
 
 
 @pytest.mark.parametrize("dtype", [object, [("a", "i4"), ("b", object)]])
-def test_arrays_of_python_objects_are_neither_stored_nor_written_into(dtype: Any) -> None:  # noqa: ANN401
+def test_arrays_of_python_objects_are_neither_stored_nor_written_into(dtype: Any) -> None:
     objects = np.zeros(4, dtype=dtype)
     s = SChunk(800, ITEMS)
     chunk = superchunk.compress2(ITEMS[:4])
@@ -697,7 +697,7 @@ def test_arrays_of_python_objects_are_refused_everywhere() -> None:
 @pytest.mark.parametrize(
     "dtype", ["V7", {"names": ["a", "b"], "formats": ["i1", "<i8"], "offsets": [0, 8], "itemsize": 24}]
 )
-def test_void_and_padded_dtypes_come_back(dtype: Any, path: Path) -> None:  # noqa: ANN401
+def test_void_and_padded_dtypes_come_back(dtype: Any, path: Path) -> None:
     plain = np.zeros(5, dtype=dtype)
     a = superchunk.asarray(plain, urlpath=path)
     assert a.dtype == plain.dtype

@@ -59,7 +59,7 @@ VALUES: list[Any] = [
 ]
 
 
-def ours(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> superchunk.SChunk:  # noqa: ANN401
+def ours(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> superchunk.SChunk:
     """Make a super-chunk of ours."""
     keywords: Any = {
         name: list(value) if isinstance(value, bytes) else value for name, value in way.for_engine().items()
@@ -67,7 +67,7 @@ def ours(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any
     return superchunk.SChunk(chunksize=chunksize, cparams=keywords, urlpath=path, mode="w", contiguous=True, **more)
 
 
-def theirs(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> Any:  # noqa: ANN401
+def theirs(way: Params, path: Path | None, chunksize: int = CHUNKSIZE, **more: Any) -> Any:
     """Make a super-chunk of the peer's."""
     return blosc2.SChunk(
         chunksize=chunksize,

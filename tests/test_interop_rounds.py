@@ -184,7 +184,7 @@ class Rounds:
         return ("update", nchunk, self.model[nchunk])
 
 
-def _apply(s: SChunk, name: str, *args: Any) -> None:  # noqa: ANN401 - as the step has them
+def _apply(s: SChunk, name: str, *args: Any) -> None:
     calls: dict[str, Any] = {
         "append": s.append_data,
         "insert": lambda nchunk, plain: s.insert_data(nchunk, plain, copy=False),

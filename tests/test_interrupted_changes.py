@@ -46,10 +46,10 @@ class Interrupt:
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
 
-    def _entered(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ANN401 - as sys.settrace wants it
+    def _entered(self, frame: FrameType, event: str, arg: object) -> Any:
         return self._line(frame, event, arg) if frame.f_code.co_filename.startswith(PACKAGE) else None
 
-    def _line(self, _frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401 - as above
+    def _line(self, _frame: FrameType, event: str, _arg: object) -> Any:
         if event == "line":
             self.lines += 1
             if self.lines == self.at:
@@ -58,7 +58,7 @@ class Interrupt:
         return self._line
 
 
-def made(kind: str, path: Path) -> Any:  # noqa: ANN401 - a SChunk or an array
+def made(kind: str, path: Path) -> Any:
     if kind == "array":
         values = np.arange(60, dtype="i4").reshape(10, 6)
         s: Any = superchunk.asarray(values, chunks=(4, 4), blocks=(2, 2), urlpath=path, mode="w")
@@ -72,7 +72,7 @@ def made(kind: str, path: Path) -> Any:  # noqa: ANN401 - a SChunk or an array
     return s
 
 
-def state_of(s: Any) -> State:  # noqa: ANN401 - as above
+def state_of(s: Any) -> State:
     named = tuple(s.vlmeta[:].items())
     if isinstance(s, SChunk):
         return tuple(s.decompress_chunk(n) for n in range(s.nchunks)), named
@@ -90,7 +90,7 @@ def on_disk(path: Path) -> State:
     return found
 
 
-def _transaction(s: Any) -> None:  # noqa: ANN401 - as above
+def _transaction(s: Any) -> None:
     with s.transaction():
         if isinstance(s, SChunk):
             s.append_data(ITEM)
@@ -102,25 +102,25 @@ def _transaction(s: Any) -> None:  # noqa: ANN401 - as above
         s.vlmeta["x"] = 1
 
 
-def _changed(s: Any) -> None:  # noqa: ANN401 - as above
+def _changed(s: Any) -> None:
     if isinstance(s, SChunk):
         s[150:320] = np.full(170, 5, "i4")
     else:
         s[3:9, 1:5] = 5
 
 
-def _grown(s: Any) -> None:  # noqa: ANN401 - as above
+def _grown(s: Any) -> None:
     if isinstance(s, SChunk):
         s.append_data(ITEM)
     else:
         s.append(np.full((3, s.shape[1]), 8, "i4"))
 
 
-def _named(s: Any) -> None:  # noqa: ANN401 - as above
+def _named(s: Any) -> None:
     s.vlmeta["x"] = 1
 
 
-def _compacted(s: Any) -> None:  # noqa: ANN401 - as above
+def _compacted(s: Any) -> None:
     s.compact()
 
 
@@ -168,7 +168,7 @@ def test_an_interrupt_at_any_line_leaves_the_old_or_the_new_state(tmp_path: Path
 def test_an_interrupted_reopen_leaves_a_path_that_can_be_written(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "frame"
 
-    def reopen(s: Any) -> Any:  # noqa: ANN401 - as above
+    def reopen(s: Any) -> Any:
         s.close()
         return superchunk.open(path, "a")
 

@@ -41,7 +41,7 @@ def test_real_signals_leave_whole_generations_and_a_handle_that_works(kind: str)
 
 
 def test_the_laboratory_finds_a_state_that_is_left_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    from superchunk._store import memory  # noqa: PLC0415 - what is broken on purpose
+    from superchunk._store import memory  # what is broken on purpose
 
     def left_half(self: object, mark: object) -> None:
         """Undo nothing."""
@@ -62,7 +62,7 @@ def test_an_interrupt_behind_the_renaming_leaves_the_new_frame(tmp_path: Path, *
     path = tmp_path / "frame"
     superchunk.SChunk(400, bytes(400), urlpath=path, contiguous=contiguous).close()
 
-    def trace(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - as settrace wants it
+    def trace(frame: FrameType, event: str, _: object) -> Any:
         if frame.f_code.co_name != "_publish":
             return None
         state = frame.f_locals["self"]

@@ -52,7 +52,7 @@ def stored(n: int) -> list[bytes | int]:
     return [old_chunk(content(seed)) for seed in range(n)]
 
 
-def usual(order: Order, **more: Any) -> Legacy:  # noqa: ANN401 - fields of the frame
+def usual(order: Order, **more: Any) -> Legacy:
     """Return a frame with some of everything."""
     chosen: dict[str, Any] = {
         "chunks": stored(3),

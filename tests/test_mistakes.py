@@ -93,7 +93,7 @@ def test_a_wrong_value_is_an_argument_error_that_names_the_argument(name: str) -
         ("dparams", CParams(), TypeError),
     ],
 )
-def test_wrong_arguments_of_open_are_named(tmp_path: Path, argument: str, value: Any, error: type[Exception]) -> None:  # noqa: ANN401  (any wrong one)
+def test_wrong_arguments_of_open_are_named(tmp_path: Path, argument: str, value: Any, error: type[Exception]) -> None:
     SChunk(data=b"abc", urlpath=tmp_path / "a").close()
     with pytest.raises(error, match=argument):
         superchunk.open(tmp_path / "a", **{argument: value})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def outcome(call: Callable[[], Any]) -> Any:  # noqa: ANN401  (whatever it is)
+def outcome(call: Callable[[], Any]) -> Any:
     """Return what a call gives: an array, or its error."""
     try:
         return call()
@@ -28,7 +28,7 @@ def outcome(call: Callable[[], Any]) -> Any:  # noqa: ANN401  (whatever it is)
         return error
 
 
-def agree(found: Any, expected: Any, dtype: np.dtype[Any]) -> bool:  # noqa: ANN401  (outcomes)
+def agree(found: Any, expected: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether two outcomes are the same."""
     if isinstance(expected, Exception):
         return isinstance(found, type(expected))
@@ -286,7 +286,7 @@ def test_a_postfilter_and_seals_are_heeded(tmp_path: Path) -> None:
         assert (a[1:, 2] == plain[1:, 2]).all()
 
         @a.schunk.postfilter(np.dtype("<i4"))  # type: ignore[untyped-decorator]
-        def negate(given: Any, output: Any, offset: int) -> None:  # noqa: ANN401, ARG001  (as filters are)
+        def negate(given: Any, output: Any, offset: int) -> None:  # noqa: ARG001  (as filters are)
             output[:] = -given
 
         assert (a[1:, 2:9] == -plain[1:, 2:9]).all()

@@ -223,7 +223,7 @@ def test_a_prefilter_runs_on_what_is_written() -> None:
     a = bare_arrays.array_over(np.zeros((6, 6), "<i4"), (4, 4), (2, 2), cparams={"nthreads": 1})
 
     @a.schunk.prefilter(np.dtype("<i4"))
-    def double(given: Any, output: Any, offset: int) -> None:  # noqa: ANN401, ARG001  (as filters are)
+    def double(given: Any, output: Any, offset: int) -> None:  # noqa: ARG001  (as filters are)
         output[:] = 2 * given
 
     a[:4, :4] = 3

@@ -53,7 +53,7 @@ def pieces(*numbers: int) -> bytes:
     return b"".join(map(piece, numbers))
 
 
-def new(path: str, *numbers: int, **how: Any) -> SChunk:  # noqa: ANN401 - passed on
+def new(path: str, *numbers: int, **how: Any) -> SChunk:
     s = SChunk(CHUNK, urlpath=path, mode="w", cparams={"nthreads": 1}, **how)
     for number in numbers:
         s.append_data(piece(number))

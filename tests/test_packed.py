@@ -118,10 +118,10 @@ def test_wrong_arguments_of_pack_are_refused_as_users_know() -> None:
 class Evil:
     """Calls something when it is unpickled."""
 
-    def __init__(self, function: Any, *arguments: Any) -> None:  # noqa: ANN401
+    def __init__(self, function: Any, *arguments: Any) -> None:
         self.how = (function, arguments)
 
-    def __reduce__(self) -> Any:  # noqa: ANN401
+    def __reduce__(self) -> Any:
         return self.how
 
 

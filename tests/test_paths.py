@@ -69,7 +69,7 @@ def everything(root: Path) -> list[tuple[object, ...]]:
     )
 
 
-def frame_at(path: Path, data: bytes = DATA, **how: Any) -> Path:  # noqa: ANN401 - passed on
+def frame_at(path: Path, data: bytes = DATA, **how: Any) -> Path:
     SChunk(data=data, urlpath=path, mode="w", chunksize=400, **how).close()
     return path
 

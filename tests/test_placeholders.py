@@ -26,13 +26,13 @@ INCOMPLETE = ["expression", "function", "old function", "cache", "cache in part"
 COMPLETE = ["full cache", "full cache of zeros", "full cache of a stream"]
 
 
-def plain_function(inputs: Any, output: Any, offset: Any) -> None:  # noqa: ANN401, ARG001  (python-blosc2 calls it)
+def plain_function(inputs: Any, output: Any, offset: Any) -> None:  # noqa: ARG001  (python-blosc2 calls it)
     """Add one; its source is stored in the frame."""
     output[:] = inputs[0] + 1
 
 
 @blosc2.dsl_kernel  # type: ignore[untyped-decorator, unused-ignore]
-def kernel(x: Any) -> Any:  # noqa: ANN401  (python-blosc2 parses it)
+def kernel(x: Any) -> Any:
     return x + 1
 
 
@@ -43,14 +43,14 @@ def made(tmp_path: Path) -> Callable[[str], Path]:
     path = tmp_path / "made.b2nd"
     target = {"urlpath": str(path), "mode": "w"}
 
-    def fetched(source: Any, part: slice | None = None, **how: Any) -> None:  # noqa: ANN401  (of python-blosc2)
+    def fetched(source: Any, part: slice | None = None, **how: Any) -> None:
         proxy = blosc2.Proxy(source, **target, **how)
         if part is None:
             proxy.fetch()
         else:
             proxy[part]
 
-    def stream() -> Any:  # noqa: ANN401  (of python-blosc2)
+    def stream() -> Any:
         return blosc2.SChunk(data=ITEMS, chunksize=8000, urlpath=str(tmp_path / "s.b2frame"), mode="w")
 
     ways: dict[str, Callable[[], object]] = {

@@ -76,8 +76,8 @@ def theirs(  # noqa: ANN401, RUF100
     *,
     codec: int = 5,
     meta: int = 0,
-    **cparams: Any,  # noqa: ANN401
-) -> Any:  # noqa: ANN401
+    **cparams: Any,
+) -> Any:
     """Return an array of one chunk that the peer writes."""
     filters = cparams.pop("filters", [(0, 0)])
     return blosc2.asarray(
@@ -95,7 +95,7 @@ def theirs(  # noqa: ANN401, RUF100
     )
 
 
-def opened(peer: Any) -> superchunk.SChunk:  # noqa: ANN401
+def opened(peer: Any) -> superchunk.SChunk:
     """Return an array of the peer as ours sees its super-chunk."""
     found = superchunk.from_cframe(peer.to_cframe(), copy=True)
     schunk = getattr(found, "schunk", found)
@@ -257,7 +257,7 @@ def test_all_ways_to_read_and_write_know_the_layer(way: dict[str, Any]) -> None:
         assert bytes(getattr(again, "schunk", again)[:]) == plain
 
 
-def peers_array(array: NumpyArray[Any], way: dict[str, Any]) -> Any:  # noqa: ANN401
+def peers_array(array: NumpyArray[Any], way: dict[str, Any]) -> Any:
     """Return an array of several chunks of (20, 30) in blocks of (8, 8), written by the peer."""
     filters = way.get("filters", [(0, 0)])
     return blosc2.asarray(
@@ -516,7 +516,7 @@ def blocks(draw: st.DrawFn) -> tuple[tuple[int, ...], int, int]:
     return shape, draw(st.integers(1, 3)), draw(st.sampled_from([1, 2, 3, 4, 8, 300]))
 
 
-def params_or_none(**keywords: Any) -> _engine.EncodeParams | None:  # noqa: ANN401
+def params_or_none(**keywords: Any) -> _engine.EncodeParams | None:
     """Return parameters, None if the engine refuses them."""
     try:
         return _engine.EncodeParams(**keywords)

@@ -98,7 +98,7 @@ def test_the_package_has_the_name_of_arrays(name: str) -> None:
         pytest.param(superchunk.NDField, NDFIELD, id="NDField"),
     ],
 )
-def test_classes_have_all_members_and_documents_for_them(ours: Any, names: str) -> None:  # noqa: ANN401
+def test_classes_have_all_members_and_documents_for_them(ours: Any, names: str) -> None:
     for name in names.split():
         assert hasattr(ours, name), f"{ours.__name__}.{name}"
         if not name.startswith("__") and not inspect.ismemberdescriptor(getattr(ours, name)):
@@ -233,7 +233,7 @@ def test_copies_of_what_users_hold_are_what_they_were() -> None:
         slice(10, 20, 1), (-5, None), (None, None), (-10, -1), [0, 10],
     ],
 )  # fmt: skip
-def test_chunks_of_a_slice_of_items_are_those_of_the_reference(key: Any) -> None:  # noqa: ANN401
+def test_chunks_of_a_slice_of_items_are_those_of_the_reference(key: Any) -> None:
     ours, theirs = (package.SChunk(80, np.arange(35)) for package in (superchunk, blosc2))
     got = superchunk.get_slice_nchunks(ours, key)
     assert got.dtype == np.int64
@@ -271,7 +271,7 @@ def test_chunks_of_slices_that_are_empty_or_wrong() -> None:
         (3, 3), (), (None, 3), (slice(-3, None), slice(-12, -1)),
     ],
 )  # fmt: skip
-def test_chunks_of_a_slice_of_an_array_are_those_of_the_reference(key: Any) -> None:  # noqa: ANN401
+def test_chunks_of_a_slice_of_an_array_are_those_of_the_reference(key: Any) -> None:
     plain = np.arange(24 * 35).reshape(24, 35)
     ours, theirs = (package.asarray(plain, chunks=(5, 10), blocks=(2, 5)) for package in (superchunk, blosc2))
     assert superchunk.get_slice_nchunks(ours, key).tolist() == blosc2.get_slice_nchunks(theirs, key).tolist()
@@ -308,7 +308,7 @@ def test_a_field_says_its_dimensions_and_the_chunks_of_its_array() -> None:
 # What python-blosc2 has around the items.
 
 
-def packages(plain: Any, **how: Any) -> tuple[Any, Any]:  # noqa: ANN401
+def packages(plain: Any, **how: Any) -> tuple[Any, Any]:
     """Return an array of the same items of both packages."""
     return superchunk.asarray(plain, **how), blosc2.asarray(plain, **how)
 
@@ -365,7 +365,7 @@ def test_selections_have_names_as_well() -> None:
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2,), (0,)])
 @pytest.mark.parametrize("of", [bool, int, float, lambda a: a.item()], ids=["bool", "int", "float", "item"])
 def test_one_item_is_a_number(of: Callable[[Any], object], shape: tuple[int, ...]) -> None:
-    def outcome(one: Any) -> object:  # noqa: ANN401
+    def outcome(one: Any) -> object:
         try:
             return of(one)
         except (TypeError, ValueError):

@@ -58,7 +58,7 @@ def chunks_of(path: str | Path) -> list[bytes]:
         return [s.decompress_chunk(n) or b"" for n in range(s.nchunks)]
 
 
-def repaired(path: Path, **options: Any) -> superchunk.RepairReport:  # noqa: ANN401
+def repaired(path: Path, **options: Any) -> superchunk.RepairReport:
     report = superchunk.repair(path, path.with_suffix(".out"), **options)
     assert report.output is not None
     assert superchunk.verify(report.output).status in ("sound", "not sealed")

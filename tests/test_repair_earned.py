@@ -92,7 +92,7 @@ def test_what_can_be_moved_is_not_decoded(path: Path, monkeypatch: pytest.Monkey
     decoded: list[Any] = []
     read = _engine.read
 
-    def counted(requests: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it takes
+    def counted(requests: Any, *args: Any, **kwargs: Any) -> Any:
         decoded.extend(requests)
         return read(requests, *args, **kwargs)
 

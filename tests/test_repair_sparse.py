@@ -45,7 +45,7 @@ def make(folder: Path, nchunks: int = 6) -> list[bytes]:
     return [data(n) for n in range(nchunks)]
 
 
-def repaired(path: Path, **options: Any) -> superchunk.RepairReport:  # noqa: ANN401
+def repaired(path: Path, **options: Any) -> superchunk.RepairReport:
     before = snapshot(path)
     report = superchunk.repair(path, path.with_suffix(".out"), **options)
     assert report.output is not None

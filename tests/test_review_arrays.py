@@ -23,7 +23,7 @@ LETTERS = np.arange(48, dtype="<i4").reshape(6, 8)
 
 @pytest.mark.parametrize("shape", [(2, 3, 8), (3, 8), (8,), (1, 8), (2, 1, 1), (1, 2, 3, 8), ()])
 @pytest.mark.parametrize("rows", [[[1, 1, 1], [0, 5, 2]], [[4, 0, 3], [1, 5, 2]]])
-def test_an_array_is_assigned_where_positions_have_several_dimensions(rows: list[list[int]], shape: Any) -> None:  # noqa: ANN401
+def test_an_array_is_assigned_where_positions_have_several_dimensions(rows: list[list[int]], shape: Any) -> None:
     key: Any = (np.array(rows), slice(None))
     value = np.arange(int(np.prod(shape)), dtype="<i4").reshape(shape) + 100
     array = superchunk.asarray(LETTERS, chunks=(4, 3), blocks=(2, 2))
@@ -89,7 +89,7 @@ def test_what_many_reads_make_is_of_one_state(
         expected = np.asarray(made(array))
         left = [3]
 
-        def after_some(ask: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401
+        def after_some(ask: Callable[..., Any], *args: Any) -> Any:
             left[0] -= 1
             if not left[0]:
                 other(
@@ -97,7 +97,7 @@ def test_what_many_reads_make_is_of_one_state(
                 )
             return ask(*args)
 
-        from superchunk._array import ndarray, reading  # noqa: PLC0415
+        from superchunk._array import ndarray, reading
 
         monkeypatch.setattr(NDArray, "_geometry_in", _through(NDArray._geometry_in, after_some))
         monkeypatch.setattr(reading, "_sources_of", partial(after_some, reading._sources_of))
@@ -110,14 +110,14 @@ def test_what_many_reads_make_is_of_one_state(
 
 
 def _through(method: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
-    def instead(self: NDArray, store: ChunkStore) -> Any:  # noqa: ANN401
+    def instead(self: NDArray, store: ChunkStore) -> Any:
         return call(method, self, store)
 
     return instead
 
 
 def test_arrays_assigned_to_each_other_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    from threading import Thread  # noqa: PLC0415
+    from threading import Thread
 
     items = np.ones((30, 30), "<i4")
     one, two = (
@@ -141,7 +141,7 @@ def test_arrays_assigned_to_each_other_do_not_wait_for_each_other(tmp_path: Path
 
 
 @pytest.mark.parametrize("out", [[], bytearray(192), memoryview(bytearray(192))], ids=lambda out: type(out).__name__)
-def test_out_has_to_be_an_array(out: Any) -> None:  # noqa: ANN401
+def test_out_has_to_be_an_array(out: Any) -> None:
     array = superchunk.asarray(LETTERS, chunks=(4, 3), blocks=(2, 2))
     with pytest.raises(TypeError, match="out: expected a NumPy array"):
         array.get(out=out)
@@ -167,7 +167,7 @@ def shaped(name: str) -> tuple[NDArray, np.ndarray[Any, Any]]:
 
 @pytest.mark.parametrize("axes", [0, 1, 2, (0, 1), tuple(range(14))], ids=str)
 @pytest.mark.parametrize("name", ["NDCELL", "NDLZ"])
-def test_views_of_chunks_that_go_by_the_shape_of_blocks_are_read_and_written(name: str, axes: Any) -> None:  # noqa: ANN401
+def test_views_of_chunks_that_go_by_the_shape_of_blocks_are_read_and_written(name: str, axes: Any) -> None:
     array, plain = shaped(name)
     view, seen = superchunk.expand_dims(array, axes), np.expand_dims(plain, axes)
     assert np.array_equal(view[...], seen)

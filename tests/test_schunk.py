@@ -34,7 +34,7 @@ def keywords(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     return {"urlpath": tmp_path / "s.b2frame", "mode": "w"} if request.param == "file" else {}
 
 
-def filled(keywords: dict[str, Any], chunksize: int = 800, **more: Any) -> SChunk:  # noqa: ANN401
+def filled(keywords: dict[str, Any], chunksize: int = 800, **more: Any) -> SChunk:
     return SChunk(chunksize, ITEMS, **keywords, **more)
 
 

@@ -262,7 +262,7 @@ class Counted:
         self.items, self.shape, self.dtype, self.chunks = items, items.shape, items.dtype, items.shape
         self.nitems = 0
 
-    def __getitem__(self, key: Any) -> Array:  # noqa: ANN401 - any index
+    def __getitem__(self, key: Any) -> Array:
         found: Array = self.items[key]
         self.nitems += found.size
         return found

@@ -33,11 +33,11 @@ def ours(path: Path, seed: int = 0) -> None:
         s.vlmeta["w"] = "x"
 
 
-def set_vlmeta(name: str, value: object) -> Any:  # noqa: ANN401
+def set_vlmeta(name: str, value: object) -> Any:
     return lambda s, _rng: s.vlmeta.__setitem__(name, value)
 
 
-def other_cparams(s: Any) -> Any:  # noqa: ANN401
+def other_cparams(s: Any) -> Any:
     s.cparams = blosc2.CParams(codec=blosc2.Codec.LZ4, clevel=1, typesize=4)
     return s
 

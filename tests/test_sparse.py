@@ -44,7 +44,7 @@ def new(path: Path, nchunks: int = 0) -> SChunk:
     return schunk
 
 
-def store_of(schunk: SChunk) -> Any:  # noqa: ANN401 - its state too, which no protocol has
+def store_of(schunk: SChunk) -> Any:
     """Return what has the chunks."""
     return schunk._handle.store
 

@@ -27,7 +27,7 @@ def part(seed: int) -> bytes:
     return b"".join((seed * 7919 + n * n % 251).to_bytes(4, "little") for n in range(NITEMS))
 
 
-def theirs(path: Path, mode: str = "r") -> Any:  # noqa: ANN401 - it has no types
+def theirs(path: Path, mode: str = "r") -> Any:
     """Open a frame with the other implementation."""
     return blosc2.open(str(path), mode=mode)
 
@@ -46,7 +46,7 @@ def check(path: Path, model: list[bytes], vlmeta: dict[str, int]) -> None:
 
 
 def one_change(
-    s: Any,  # noqa: ANN401 - an object of either side
+    s: Any,
     rng: random.Random,
     model: list[bytes],
     vlmeta: dict[str, int],

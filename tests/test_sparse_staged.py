@@ -202,12 +202,12 @@ def test_chunks_that_go_by_the_shape_of_blocks_are_staged(
 def test_a_codec_in_python_compresses_what_is_staged(path: Path) -> None:
     seen: list[object] = []
 
-    def encode(block: Any, output: Any, _: int, schunk: object) -> int:  # noqa: ANN401 - NumPy's
+    def encode(block: Any, output: Any, _: int, schunk: object) -> int:
         seen.append(schunk)
         output[: len(block) // 2] = block[: len(block) // 2]
         return len(block) // 2
 
-    def decode(block: Any, output: Any, _: int, schunk: object) -> int:  # noqa: ANN401 - NumPy's
+    def decode(block: Any, output: Any, _: int, schunk: object) -> int:
         del schunk
         output[:] = np.tile(block, 2)
         return len(output)

@@ -141,7 +141,7 @@ def test_any_index_writes_what_numpy_writes(storage: str, drawn: Drawn, data: st
             assert same(array[...], model)
 
 
-def write(array: NDArray, model: Array, key: Any, data: st.DataObject) -> None:  # noqa: ANN401 - any index expression
+def write(array: NDArray, model: Array, key: Any, data: st.DataObject) -> None:
     """Assign the same to both; what NumPy refuses has to be refused and change nothing."""
     wanted, error = outcome(lambda: model[key])
     value = data.draw(values_for(model.dtype, () if error else np.shape(wanted)))
@@ -154,7 +154,7 @@ def write(array: NDArray, model: Array, key: Any, data: st.DataObject) -> None: 
             array[key] = value
 
 
-def read(array: NDArray, model: Array, key: Any) -> None:  # noqa: ANN401 - any index expression
+def read(array: NDArray, model: Array, key: Any) -> None:
     """Read the same from both; what NumPy refuses has to be refused."""
     wanted, error = outcome(lambda: model[key])
     if error is None:

@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "data.b2frame")
 
 
-def new(path: str, chunksize: int = CHUNKSIZE, **more: Any) -> FrameStore:  # noqa: ANN401 - passed on
+def new(path: str, chunksize: int = CHUNKSIZE, **more: Any) -> FrameStore:
     return FrameStore.create(path, SETTINGS, chunksize, more.pop("meta", {}), **more)
 
 

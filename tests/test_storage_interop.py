@@ -91,7 +91,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "data.b2frame")
 
 
-def peer() -> Any:  # noqa: ANN401 - it ships no types
+def peer() -> Any:
     return pytest.importorskip("blosc2", reason="python-blosc2, the peer, is not installed")
 
 

@@ -22,7 +22,7 @@ NDCELL, ZFP_RATE = 32, 35
 both_kinds = pytest.mark.parametrize("contiguous", [True, False], ids=["file", "folder"])
 
 
-def make(path: Path, **how: Any) -> None:  # noqa: ANN401 - passed on
+def make(path: Path, **how: Any) -> None:
     """Write an array of 2 x 2 chunks, with some history."""
     with superchunk.asarray(ITEMS[:10], chunks=(10, 16), blocks=(5, 8), urlpath=path, mode="w", **how) as array:
         array.append(ITEMS[10:])
@@ -31,7 +31,7 @@ def make(path: Path, **how: Any) -> None:  # noqa: ANN401 - passed on
         array.flush()
 
 
-def theirs(path: Path, **cparams: Any) -> None:  # noqa: ANN401 - passed on
+def theirs(path: Path, **cparams: Any) -> None:
     """Have the peer write the same array, which has no seals then."""
     blosc2.asarray(ITEMS, chunks=(10, 16), blocks=(5, 8), urlpath=str(path), mode="w", cparams=cparams)
 

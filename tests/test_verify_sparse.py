@@ -318,7 +318,7 @@ def test_files_that_a_writer_removes_meanwhile_are_no_error(frame: Path, monkeyp
     shutil.copy(frame / "chunks.b2frame", settled)
     opened = FileBytes.open
 
-    def gone(path: str, **options: Any) -> FileBytes:  # noqa: ANN401 - as they come
+    def gone(path: str, **options: Any) -> FileBytes:
         settled.unlink(missing_ok=True)
         return opened(path, **options)
 

@@ -50,7 +50,7 @@ def calls_of(work: Callable[[], object]) -> list[tuple[str, str]]:
         pytest.param(np.s_[3:15, 2:11, 1:9, 2:9], 48, 14, id="a slice of sixteen chunks"),
     ],
 )
-def test_a_read_of_a_file_takes_few_calls(tmp_path: Path, key: Any, most: int, files: int) -> None:  # noqa: ANN401
+def test_a_read_of_a_file_takes_few_calls(tmp_path: Path, key: Any, most: int, files: int) -> None:
     path = str(tmp_path / "a.b2nd")
     array = superchunk.asarray(ITEMS, chunks=(10, 9, 8, 7), blocks=(5, 5, 4, 4), urlpath=path)
     assert np.array_equal(array[key], ITEMS[key])

@@ -43,7 +43,7 @@ CHOICES = (
 
 def ask_witness(path: Path, values: np.ndarray) -> None:
     """Raise unless the package blosc2 finds the same array in the frame at `path`."""
-    import blosc2  # noqa: PLC0415 - of the extra "demo"
+    import blosc2  # of the extra "demo"
 
     try:
         found = blosc2.load_array(str(path))
@@ -126,7 +126,7 @@ def demo(*, folder: Path, threads: int | None) -> None:
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise Failure(f"demo needs {', '.join(missing)}: pip install '.[demo]' installs them")
-    from demo_picture import draw  # noqa: PLC0415
+    from demo_picture import draw
 
     frames = folder / "frames"
     frames.mkdir(parents=True, exist_ok=True)

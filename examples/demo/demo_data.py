@@ -103,8 +103,8 @@ _VARIABLES = (
 
 def read_fields() -> Iterator[Field]:
     """Read the arrays, one after the other."""
-    import h5netcdf  # noqa: PLC0415 - of the extra "demo"
-    import iris_sample_data  # noqa: PLC0415
+    import h5netcdf  # of the extra "demo"
+    import iris_sample_data
 
     folder = Path(iris_sample_data.path)
     for where in _VARIABLES:

@@ -39,10 +39,10 @@ def draw(field: Field, ratios: Sequence[float], choice: str, target: Path) -> No
         The PNG file; replaced if it exists.
 
     """
-    import matplotlib as mpl  # noqa: PLC0415 - of the extra "demo"
+    import matplotlib as mpl  # of the extra "demo"
 
     mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    import matplotlib.pyplot as plt
 
     steps, rows, columns = field.values.shape
     first = field.values[0]
@@ -79,10 +79,10 @@ def draw(field: Field, ratios: Sequence[float], choice: str, target: Path) -> No
         plt.close(figure)
 
 
-def _draw_chunk_map(axes: Any, ratios: Sequence[float], steps: int, title: str) -> None:  # noqa: ANN401 - of matplotlib
+def _draw_chunk_map(axes: Any, ratios: Sequence[float], steps: int, title: str) -> None:
     """Draw one bar for each chunk."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-    from matplotlib.colors import LogNorm  # noqa: PLC0415
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import LogNorm
 
     heights = np.asarray(ratios)
     norm = LogNorm(vmin=max(float(heights.min()), 1.0), vmax=max(float(heights.max()), 2.0))

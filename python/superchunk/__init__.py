@@ -428,7 +428,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  (as Python asks for)
+def __getattr__(name: str) -> Any:
     """Return what is loaded only when it is asked for, and what changes (`nthreads`)."""
     if name in _PLACE_OF:
         value = globals()[name] = getattr(import_module(f"superchunk.{_PLACE_OF[name]}"), name)
@@ -436,16 +436,16 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (as Python asks for)
     if name in _MODULES:
         return import_module(f"superchunk.{name}")
     if name == "nthreads":
-        from superchunk.params import default_nthreads  # noqa: PLC0415  (as all names here)
+        from superchunk.params import default_nthreads  # as all names here
 
         return default_nthreads()
     if name == "cpu_info":
-        from superchunk.core import get_cpu_info  # noqa: PLC0415
+        from superchunk.core import get_cpu_info
 
         return get_cpu_info()
     msg = f"module {__name__!r} has no attribute {name!r}"
     if not name.startswith("_"):  # the import of a module may have asked, which needs no NumPy
-        from superchunk._schunk.absent_names import elsewhere  # noqa: PLC0415
+        from superchunk._schunk.absent_names import elsewhere
 
         msg += elsewhere(name)
     raise AttributeError(msg)

@@ -164,7 +164,7 @@ class Meta(Mapping[str, Any]):
             raise MetalayerValueError(msg)
         store.set_meta(_key(name), new)
 
-    def __getitem__(self, name: Any) -> Any:  # noqa: ANN401  (what was stored)
+    def __getitem__(self, name: Any) -> Any:
         """Return one value, or with ``[:]`` a dict of all."""
         if _is_everything(name):
             return self.getall()
@@ -190,7 +190,7 @@ class Meta(Mapping[str, Any]):
         """Return whether there is a metalayer of that name."""
         return isinstance(name, (str, bytes)) and _key(name) in self._meta()
 
-    def get(self, name: object, default: Any = None) -> Any:  # noqa: ANN401  (what was stored)
+    def get(self, name: object, default: Any = None) -> Any:
         """Return a value, `default` if there is none of that name."""
         return super().get(_key(name), default) if isinstance(name, (str, bytes)) else default
 
@@ -206,12 +206,12 @@ class Meta(Mapping[str, Any]):
         """Return the names."""
         return list(self)
 
-    def items(self) -> Any:  # noqa: ANN401
+    def items(self) -> Any:
         """Refuse, as python-blosc2 does: use ``meta[:].items()``."""
         msg = "meta: use meta[:].items()"
         raise NotImplementedError(msg)
 
-    def values(self) -> Any:  # noqa: ANN401
+    def values(self) -> Any:
         """Refuse, as python-blosc2 does: use ``meta[:].values()``."""
         msg = "meta: use meta[:].values()"
         raise NotImplementedError(msg)
@@ -342,7 +342,7 @@ class VlMeta(MutableMapping[str, Any]):
             raise MetalayerValueError(msg)
         store.set_vlmeta(checked, _compressed(content))
 
-    def __getitem__(self, name: Any) -> Any:  # noqa: ANN401  (what was stored)
+    def __getitem__(self, name: Any) -> Any:
         """Return one value, or with ``[:]`` a dict of all."""
         if _is_everything(name):
             return self.getall()
@@ -369,7 +369,7 @@ class VlMeta(MutableMapping[str, Any]):
         """Return whether there is a metalayer of that name."""
         return isinstance(name, (str, bytes)) and _key(name) in self._vlmeta()
 
-    def get(self, name: object, default: Any = None) -> Any:  # noqa: ANN401  (what was stored)
+    def get(self, name: object, default: Any = None) -> Any:
         """Return a value, `default` if there is none of that name."""
         return super().get(_key(name), default) if isinstance(name, (str, bytes)) else default
 
@@ -460,7 +460,7 @@ def _read_frame(code: int, payload: bytes) -> object:
     if code != values.EXT_FRAME:
         msg = f"extension value {code}: references to objects elsewhere are not followed"
         raise UnsafeDeserializationError(msg)
-    import superchunk  # noqa: PLC0415  (the entry points are above this layer)
+    import superchunk  # the entry points are above this layer
 
     return superchunk.from_cframe(payload)
 

@@ -35,7 +35,7 @@ Operand.register(NDArray)
 Operand.register(NDField)
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the package has of that name
+def __getattr__(name: str) -> Any:
     """Return a function on arrays that python-blosc2 has in this module; the package has it."""
     if name in superchunk.__all__:
         return getattr(superchunk, name)

@@ -539,7 +539,7 @@ def local_path(urlpath: object) -> str | None:
 
 def _path_of_url(url: str) -> str:
     """Return the path that a ``file://`` URL names on this machine."""
-    from urllib.parse import unquote, urlsplit  # noqa: PLC0415  (few paths are URLs)
+    from urllib.parse import unquote, urlsplit  # few paths are URLs
 
     try:
         parts = urlsplit(url)

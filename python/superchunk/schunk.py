@@ -105,14 +105,14 @@ _SMALL: Final = 64 * 1024
 _STORAGE_FIELDS: Final = frozenset(f.name for f in fields(Storage))
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
+def __getattr__(name: str) -> Any:
     """Return what python-blosc2 has in its module of this name and superchunk elsewhere."""
     if name in {"load", "open"}:
-        import superchunk  # noqa: PLC0415 - the entry points are above this layer
+        import superchunk  # the entry points are above this layer
 
         return getattr(superchunk, name)
     if name in {"Meta", "vlmeta"}:
-        from superchunk.meta import Meta, VlMeta  # noqa: PLC0415 - asked for by few programs
+        from superchunk.meta import Meta, VlMeta  # asked for by few programs
 
         return Meta if name == "Meta" else VlMeta
     msg = f"module {__name__!r} has no attribute {name!r}"
@@ -489,7 +489,7 @@ class SChunk(ContextManaged):
     def meta(self) -> Meta:
         """The fixed metalayers, a mapping."""
         if self._meta is None:
-            from superchunk.meta import Meta  # noqa: PLC0415  (brings msgpack, which reading data does without)
+            from superchunk.meta import Meta  # brings msgpack, which reading data does without
 
             self._meta = Meta(self._handle)
         return self._meta
@@ -498,7 +498,7 @@ class SChunk(ContextManaged):
     def vlmeta(self) -> VlMeta:
         """The variable metalayers, a mutable mapping; the same object at each access."""
         if self._vlmeta is None:
-            from superchunk.meta import VlMeta  # noqa: PLC0415  (as above)
+            from superchunk.meta import VlMeta
 
             self._vlmeta = VlMeta(self._handle)
         return self._vlmeta
@@ -525,7 +525,7 @@ class SChunk(ContextManaged):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: sizes, codec, and how well the chunks are compressed."""
-        from superchunk._display.card import schunk_card  # noqa: PLC0415  (only notebooks draw it)
+        from superchunk._display.card import schunk_card  # only notebooks draw it
 
         return schunk_card(self)
 
@@ -1353,7 +1353,7 @@ class SChunk(ContextManaged):
             It is closed, or its file cannot be read.
 
         """
-        from superchunk._schunk.tokens import token_of  # noqa: PLC0415  (few programs use Dask)
+        from superchunk._schunk.tokens import token_of  # few programs use Dask
 
         unlike_any = () if self._decoder.postfilter is None else (os.urandom(16).hex(),)
         return ("superchunk.SChunk", *token_of(self._handle), *unlike_any)
@@ -1472,7 +1472,7 @@ class SChunk(ContextManaged):
             The file cannot be read, or not be written.
 
         """
-        from superchunk._integrity.verify import verify, verify_held  # noqa: PLC0415  (seldom asked for, and much to load)
+        from superchunk._integrity.verify import verify, verify_held  # seldom asked for, and much to load
 
         store = self._handle.refreshed_store()
         if not isinstance(store, FrameStore) or store.path is None:
@@ -1494,7 +1494,7 @@ class SChunk(ContextManaged):
             A chunk is damaged, or not what was sealed.
 
         """
-        from superchunk._store.cframe import write_cframe  # noqa: PLC0415  (few handles come here)
+        from superchunk._store.cframe import write_cframe  # few handles come here
 
         store = self._handle.refreshed_store()
         with store.pinned():

@@ -78,7 +78,7 @@ class ArraySession(Session):
         self.plain = np.frombuffer(items, dtype).reshape(shape).copy()
         self.vlmeta = dict(layers)
 
-    def seen(self, content: Any) -> tuple[Any, ...]:  # noqa: ANN401 - each kind of session has its own
+    def seen(self, content: Any) -> tuple[Any, ...]:
         """Return what was found in an array in the form of `state`."""
         found: ArrayContent = content
         return *found[:3], found.schunk.vlmeta, dict(found.schunk.meta).get(self.LAYER)

@@ -40,7 +40,7 @@ Promise = Literal["", "committed", "durable"]
 class Observe(Protocol):
     """Read everything at `path`; None if there is nothing."""
 
-    def __call__(self, path: str, *, recover: bool = False) -> Any:  # noqa: ANN401 - what is compared, not used
+    def __call__(self, path: str, *, recover: bool = False) -> Any:
         """Return what can be compared by ``==``."""
 
 
@@ -345,7 +345,7 @@ def _numbers(marks: frozenset[int]) -> str:
     return "step " + " and ".join(map(str, sorted(marks)))
 
 
-def _nearest(content: Any, marks: Sequence[Mark]) -> str:  # noqa: ANN401 - whatever is observed
+def _nearest(content: Any, marks: Sequence[Mark]) -> str:
     """Return in which way `content` differs from that of the mark that it is most like."""
     if content is None:
         return "nothing"
@@ -354,7 +354,7 @@ def _nearest(content: Any, marks: Sequence[Mark]) -> str:  # noqa: ANN401 - what
     return f"content most like that after step {number}, but " + "; ".join(likeness[number])
 
 
-def differences(found: Any, expected: Any, where: str = "it") -> list[str]:  # noqa: ANN401 - as above
+def differences(found: Any, expected: Any, where: str = "it") -> list[str]:
     """Return the parts of two contents that differ, in words."""
     if isinstance(found, bytes) and isinstance(expected, bytes) and found != expected:
         if len(found) != len(expected):

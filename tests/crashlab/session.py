@@ -171,7 +171,7 @@ class Session:
         chunks, layers, self.meta = state
         self.chunks[:], self.vlmeta = chunks, dict(layers)
 
-    def seen(self, content: Any) -> tuple[Any, ...]:  # noqa: ANN401 - each kind of session has its own
+    def seen(self, content: Any) -> tuple[Any, ...]:
         """Return what was found in a frame in the form of `state`."""
         found: Content = content
         return found.chunks, found.vlmeta, dict(found.meta).get(self.LAYER)
@@ -217,14 +217,14 @@ class Session:
             self.handles.pop().close()
 
     @staticmethod
-    def transaction_of(schunk: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - see below
+    def transaction_of(schunk: Any) -> AbstractContextManager[None]:
         """Return a transaction, from the super-chunk or, where it has none yet, its store."""
         owner = schunk if hasattr(schunk, "transaction") else schunk._handle.store
         context: AbstractContextManager[None] = owner.transaction()
         return context
 
     @staticmethod
-    def compact(schunk: Any) -> None:  # noqa: ANN401 - see above
+    def compact(schunk: Any) -> None:
         """Compact a super-chunk, through its store where it cannot do so itself yet."""
         owner = schunk if hasattr(schunk, "compact") else schunk._handle.store
         owner.compact()

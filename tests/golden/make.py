@@ -64,12 +64,12 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def holds(data: bytes, typesize: int, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def holds(data: bytes, typesize: int, **more: Any) -> dict[str, Any]:
     """Return what a manifest says of `data`."""
     return {"nbytes": len(data), "sha256": sha256(data), "typesize": typesize, **more}
 
 
-def peer_chunk(data: bytes, typesize: int, **cparams: Any) -> tuple[bytes, dict[str, Any]]:  # noqa: ANN401
+def peer_chunk(data: bytes, typesize: int, **cparams: Any) -> tuple[bytes, dict[str, Any]]:
     """Return a chunk of the peer's and what it holds."""
     plain = {"nthreads": 1, "filters": [blosc2.Filter.SHUFFLE], "filters_meta": [0]}
     return blosc2.compress2(data, typesize=typesize, **(plain | cparams)), holds(data, typesize)
@@ -78,7 +78,7 @@ def peer_chunk(data: bytes, typesize: int, **cparams: Any) -> tuple[bytes, dict[
 def peer_chunks() -> Iterator[Made]:
     """Yield single chunks of the peer."""
 
-    def chunk(feature: str, data: bytes, typesize: int, **cparams: Any) -> Made:  # noqa: ANN401
+    def chunk(feature: str, data: bytes, typesize: int, **cparams: Any) -> Made:
         return feature, "chunk", *peer_chunk(data, typesize, **cparams)
 
     only = blosc2.Filter
@@ -148,20 +148,20 @@ def in_a_file(make: Callable[[str], object]) -> bytes:
         return path.read_bytes()
 
 
-def of_chunks(chunks: list[bytes], typesize: int = 4, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+def of_chunks(chunks: list[bytes], typesize: int = 4, **more: Any) -> dict[str, Any]:
     """Return what a manifest says of a frame of these chunks."""
     return holds(b"".join(chunks), typesize, chunks=[sha256(chunk) for chunk in chunks], **more)
 
 
-def frames(writer: Any) -> Iterator[Made]:  # noqa: ANN401 - either of two modules with like names
+def frames(writer: Any) -> Iterator[Made]:
     """Yield frames that either side can write."""
     special = writer.SpecialValue
 
-    def make(path: str, chunksize: int = 800, **more: Any) -> Any:  # noqa: ANN401
+    def make(path: str, chunksize: int = 800, **more: Any) -> Any:
         cparams = {"typesize": 4, "nthreads": 1, "codec": writer.Codec.LZ4}
         return writer.SChunk(chunksize=chunksize, cparams=cparams, urlpath=path, mode="w", contiguous=True, **more)
 
-    def appended(schunk: Any, chunks: list[bytes]) -> Any:  # noqa: ANN401
+    def appended(schunk: Any, chunks: list[bytes]) -> Any:
         for chunk in chunks:
             schunk.append_data(chunk)
         return schunk

@@ -54,12 +54,12 @@ class Stand:
     mode: str = "a"
     locking: bool = False
 
-    def open(self) -> Any:  # noqa: ANN401 - an SChunk or an NDArray, of either package
+    def open(self) -> Any:
         package = importlib.import_module(self.package)
         return package.open(self.path, mode=self.mode, **({"locking": True} if self.locking else {}))
 
 
-def make(kind: str, path: str | None, rows: int, cell: int, *, locking: bool) -> Any:  # noqa: ANN401 - as above
+def make(kind: str, path: str | None, rows: int, cell: int, *, locking: bool) -> Any:
     """Make the frame of a schedule; row i has tag i + 1."""
     superchunk = importlib.import_module("superchunk")
     place = {"urlpath": path, "contiguous": not kind.startswith("directory"), "mode": "w", "locking": locking}
@@ -97,7 +97,7 @@ def _tags(raw: bytes, cell: int) -> tuple[Any, ...]:
 class Hand:
     """Does calls on a handle, and says what came back in the words of the model."""
 
-    def __init__(self, handle: Any, stand: Stand) -> None:  # noqa: ANN401 - as above
+    def __init__(self, handle: Any, stand: Stand) -> None:
         self.handle = handle
         self.stand = stand
 
@@ -110,7 +110,7 @@ class Hand:
             return ERROR
 
     @property
-    def _schunk(self) -> Any:  # noqa: ANN401 - as above
+    def _schunk(self) -> Any:
         return getattr(self.handle, "schunk", self.handle)
 
     def _row(self, tag: int) -> bytes:
@@ -185,7 +185,7 @@ class Hand:
     def _do_all(self) -> object:
         return self._rows(self.handle)
 
-    def _rows(self, handle: Any) -> object:  # noqa: ANN401 - as above
+    def _rows(self, handle: Any) -> object:
         if self.stand.array:
             return tuple(tuple(int(item) for item in row) for row in np.asarray(handle[...]))
         tags = _tags(handle[:], self.stand.cell)

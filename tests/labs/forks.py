@@ -114,7 +114,7 @@ class _Stop:
 
 def mother(case: Case, folder: str) -> dict[str, Any]:  # noqa: C901 - three scenes, told one after the other
     """Fork as the case has it; return what became of the children. Runs in a process of its own."""
-    import superchunk  # noqa: PLC0415 - the case begins with it
+    import superchunk  # the case begins with it
 
     root = str(Path(superchunk.__file__).parent)
     told: dict[str, Any] = {"children": 0, "stops": 0, "failures": []}
@@ -175,9 +175,9 @@ def mother(case: Case, folder: str) -> dict[str, Any]:  # noqa: C901 - three sce
     return told
 
 
-def _frame(superchunk: Any, case: Case, folder: str) -> Any:  # noqa: ANN401 - a module; an SChunk or an NDArray
+def _frame(superchunk: Any, case: Case, folder: str) -> Any:
     """Make the frame that the threads use."""
-    import numpy as np  # noqa: PLC0415 - only here
+    import numpy as np  # only here
 
     path = None if case.kind.startswith("memory") else f"{folder}/frame"
     place = {"urlpath": path, "contiguous": case.kind != "directory", "mode": "w"}
@@ -187,7 +187,7 @@ def _frame(superchunk: Any, case: Case, folder: str) -> Any:  # noqa: ANN401 - a
     return superchunk.SChunk(400_000, data, cparams=superchunk.CParams(typesize=4, clevel=1), **place)
 
 
-def _call(superchunk: Any, handle: Any, case: Case) -> None:  # noqa: ANN401 - as above
+def _call(superchunk: Any, handle: Any, case: Case) -> None:
     """Do what the threads do."""
     array, schunk = case.kind.endswith("array"), getattr(handle, "schunk", handle)
     what = case.what if case.what != "open" or not case.kind.startswith("memory") else "read"
@@ -213,14 +213,14 @@ def _call(superchunk: Any, handle: Any, case: Case) -> None:  # noqa: ANN401 - a
             _ = other[0:1]
 
 
-def case_path(handle: Any) -> str:  # noqa: ANN401 - as above
+def case_path(handle: Any) -> str:
     """Return where a frame is."""
     return str(getattr(handle, "schunk", handle).urlpath)
 
 
-def _work(superchunk: Any, case: Case, folder: str, handle: Any) -> None:  # noqa: ANN401 - as above
+def _work(superchunk: Any, case: Case, folder: str, handle: Any) -> None:
     """Do what a child may do."""
-    import numpy as np  # noqa: PLC0415 - as any program would
+    import numpy as np  # as any program would
 
     packed = superchunk.compress2(bytes(100_000))
     assert superchunk.decompress2(packed) == bytes(100_000)

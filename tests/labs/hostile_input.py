@@ -48,7 +48,7 @@ MOST_CHUNKS = 12
 SHOWN = 400
 
 
-def _mutator() -> Any:  # noqa: ANN401  (a class of a script)
+def _mutator() -> Any:
     """Return what damages frames in the fuzzer of frames."""
     spec = importlib.util.spec_from_file_location("fuzz_frames", ROOT / "fuzz" / "frames.py")
     assert spec is not None
@@ -163,7 +163,7 @@ class Damage:
         return bytes(damaged)
 
 
-def look_into(outcome: Outcome, opened: Any, told: str) -> None:  # noqa: ANN401  (what an entry point returned)
+def look_into(outcome: Outcome, opened: Any, told: str) -> None:
     """Ask for all that a container gives."""
     tried = partial(outcome.tried, told=told)
     schunk = getattr(opened, "schunk", opened)

@@ -67,7 +67,7 @@ def _items(tag: int) -> np.ndarray[Any, np.dtype[np.int32]]:
 State = tuple[Any, ...]
 
 
-def seen(handle: Any) -> State:  # noqa: ANN401 - an SChunk or an NDArray, of either package
+def seen(handle: Any) -> State:
     """Return all that `handle` holds: items, shape or number of chunks, and metadata."""
     schunk = getattr(handle, "schunk", handle)
     vlmeta = tuple(sorted((_text(name), schunk.vlmeta[name]) for name in schunk.vlmeta))
@@ -197,7 +197,7 @@ class Bench:
     def place(self) -> dict[str, Any]:
         return {"urlpath": self.path, "contiguous": not self.kind.startswith("directory"), "mode": "w"}
 
-    def make(self) -> Any:  # noqa: ANN401 - as `seen`
+    def make(self) -> Any:
         """Make the frame that every case begins with; it has dead bytes and metadata."""
         if self.array:
             data = np.arange(120, dtype="i4").reshape(12, 10)
@@ -212,7 +212,7 @@ class Bench:
         made.flush()
         return made
 
-    def replace(self) -> Any:  # noqa: ANN401 - as `seen`
+    def replace(self) -> Any:
         """Make another frame in its place."""
         if self.array:
             return superchunk.asarray(np.ones((5, 5), "i4"), chunks=(4, 4), blocks=(2, 2), **self.place)
@@ -554,7 +554,7 @@ class Examiner:
                 raise AssertionError(f"{stored} chunks, and the files {sorted(files)}")
 
 
-def _is_closed(handle: Any) -> bool:  # noqa: ANN401 - as `seen`
+def _is_closed(handle: Any) -> bool:
     try:
         _ = handle.vlmeta["x"]
     except superchunk.ClosedError:
@@ -665,7 +665,7 @@ def main(arguments: list[str] | None = None) -> int:
     told = parser.parse_args(arguments)
     kinds = tuple(told.kind or KINDS)
     if told.signals:
-        from labs import signals  # noqa: PLC0415 - which imports this module
+        from labs import signals  # which imports this module
 
         found = signals.run(kinds=kinds, seconds=told.seconds, seed=told.seed)
         print(found)  # noqa: T201  (a script prints)

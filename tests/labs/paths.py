@@ -339,7 +339,7 @@ def sound_source(use: Callable[[str, str], object]) -> None:
         use(str(array), str(raw))
 
 
-def changed(urlpath: Any, mode: str) -> None:  # noqa: ANN401
+def changed(urlpath: Any, mode: str) -> None:
     """Open a frame for writing, change it, and compact it."""
     opened = superchunk.open(urlpath, mode=mode)
     try:

@@ -158,7 +158,7 @@ def _superchunk(path: Path, content: str, *, contiguous: bool, seal: bool) -> No
 
 
 def _blosc2(path: Path, content: str, *, contiguous: bool) -> None:
-    import blosc2  # noqa: PLC0415 - not everywhere
+    import blosc2  # not everywhere
 
     options: dict[str, Any] = {"urlpath": str(path), "mode": "w", "contiguous": contiguous}
     if content == "array":
@@ -426,7 +426,7 @@ class Bench:
         with opened:
             self._compare_opened(damage, opened, exact=exact, left_out=left_out)
 
-    def _compare_opened(self, damage: Damage, opened: Any, *, exact: bool, left_out: bool) -> None:  # noqa: ANN401 - an array or not
+    def _compare_opened(self, damage: Damage, opened: Any, *, exact: bool, left_out: bool) -> None:
         frame = self.frame
         s = opened if isinstance(opened, superchunk.SChunk) else opened.schunk
         got: list[bytes | str] = []
@@ -568,14 +568,14 @@ def _gone(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _read_all(opened: Any) -> None:  # noqa: ANN401 - an array or not
+def _read_all(opened: Any) -> None:
     with opened:
         s = opened if isinstance(opened, superchunk.SChunk) else opened.schunk
         for n in range(s.nchunks):
             _content(s, n)
 
 
-def _in_family(what: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
+def _in_family(what: str, call: Callable[[], Any]) -> Any:
     """Return what a call returns, or the error of the family that it raises."""
     try:
         return call()
@@ -592,15 +592,15 @@ def work() -> Iterator[list[int]]:
     engine: Any = _engine
     before = engine.read, engine.decompress, engine.read_vlblocks
 
-    def read(requests: Sequence[Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def read(requests: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         done[0] += sum(request[3] - request[2] for request in requests)
         return before[0](requests, *args, **kwargs)
 
-    def decompress(source: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def decompress(source: Any, **kwargs: Any) -> Any:
         done[0] += _engine.describe(source).nbytes
         return before[1](source, **kwargs)
 
-    def read_vlblocks(source: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def read_vlblocks(source: Any, **kwargs: Any) -> Any:
         done[0] += _engine.describe(source).nbytes
         return before[2](source, **kwargs)
 
@@ -614,7 +614,7 @@ def work() -> Iterator[list[int]]:
 def frames(folder: Path, only: str = "") -> Iterator[Frame]:
     """Make a frame of each kind, of each writer that there is."""
     try:
-        import blosc2  # noqa: F401, PLC0415 - whether there is one
+        import blosc2  # noqa: F401 - whether there is one
     except ImportError:
         writers: tuple[str, ...] = WRITERS[:2]
     else:

@@ -248,7 +248,7 @@ class Crew:
         self._idle: list[tuple[subprocess.Popen[bytes], Any]] = []
         self._used: list[tuple[subprocess.Popen[bytes], Any]] = []
 
-    def take(self) -> Any:  # noqa: ANN401 - a Connection
+    def take(self) -> Any:
         """Return the connection of a process that nobody uses."""
         if not self._idle:
             ours, theirs = socket.socketpair()

@@ -45,7 +45,7 @@ _LATER: Final = 20
 """Interrupts after which the child closes the frame and opens it again."""
 
 
-def generation(handle: Any) -> int:  # noqa: ANN401 - an SChunk or an NDArray, of either package
+def generation(handle: Any) -> int:
     """Return the generation that all of a frame is of; -1 if it is a mixture."""
     schunk = getattr(handle, "schunk", handle)
     told = int(schunk.vlmeta["g"])
@@ -58,7 +58,7 @@ def generation(handle: Any) -> int:  # noqa: ANN401 - an SChunk or an NDArray, o
     return told if rows and (items == told).all() else _MIXED
 
 
-def _make(kind: str, path: str | None) -> Any:  # noqa: ANN401 - as above
+def _make(kind: str, path: str | None) -> Any:
     place: dict[str, Any] = {"urlpath": path, "contiguous": not kind.startswith("directory"), "mode": "w"}
     if kind.endswith("array"):
         made: Any = superchunk.asarray(np.zeros((12, 10), "i4"), chunks=(4, 4), blocks=(2, 2), **place)
@@ -71,7 +71,7 @@ def _make(kind: str, path: str | None) -> Any:  # noqa: ANN401 - as above
     return made
 
 
-def _step(handle: Any, new: int) -> None:  # noqa: ANN401 - as above
+def _step(handle: Any, new: int) -> None:
     """Take the frame to generation `new` in one transaction."""
     with handle.transaction():
         if hasattr(handle, "schunk"):
@@ -129,7 +129,7 @@ def child(kind: str, path: str | None) -> None:
             say(f"failed {word}: {type(error).__name__}: {error}"[:400].replace("\n", " "))
 
 
-def _until_interrupted(armed: _Armed, handle: Any, told: int) -> int:  # noqa: ANN401 - as above
+def _until_interrupted(armed: _Armed, handle: Any, told: int) -> int:
     """Write generations until a signal comes; return the last one whose transaction returned."""
     try:
         armed.on = True

@@ -41,7 +41,7 @@ class _Alias(ModuleType):
         super().__init__(name, target.__doc__)
         self.__dict__["_target"] = target
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the module has
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_target"], name)
 
     def __dir__(self) -> list[str]:

@@ -63,7 +63,7 @@ def open(  # noqa: A001  (the name users know)
     dparams: DParams | DParamsDict | None = None,
     deserialize: Deserialize = "safe",
     **kwargs: object,
-) -> Any:  # noqa: ANN401  (what is there decides)
+) -> Any:
     """Open a frame.
 
     Parameters
@@ -196,7 +196,7 @@ def _check_others(keywords: Mapping[str, object]) -> None:
             raise ValueError(msg)
 
 
-def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> Any:  # noqa: ANN401  (those of open)
+def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> Any:
     """Open a frame and return a copy of it in memory.
 
     Parameters
@@ -242,8 +242,8 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
         `deserialize` is not "safe" or "full".
 
     """
-    from superchunk._store.cframe import read_cframe  # noqa: PLC0415  (files do not come here)
-    from superchunk._store.legacy import read_legacy  # noqa: PLC0415
+    from superchunk._store.cframe import read_cframe  # files do not come here
+    from superchunk._store.legacy import read_legacy
 
     wanted = check_deserialize(deserialize)
     view = byte_view(cframe, "cframe")
@@ -264,12 +264,12 @@ def ndarray_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Dese
         As `schunk_from_cframe`.
 
     """
-    from superchunk._array.ndarray import NDArray  # noqa: PLC0415  (needs NumPy, which frames do not)
+    from superchunk._array.ndarray import NDArray  # needs NumPy, which frames do not
 
     return NDArray(schunk_from_cframe(cframe, copy, deserialize))
 
 
-def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize = "safe") -> Any:  # noqa: ANN401, FBT001, FBT002  (positional for users of python-blosc2)
+def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize = "safe") -> Any:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
     """Return what a contiguous frame in memory holds, a SChunk or an NDArray; see `schunk_from_cframe`.
 
     Raises
@@ -289,10 +289,10 @@ def _fitting(schunk: SChunk) -> SChunk | NDArray:
         return schunk
     if not is_array(handle.store):
         if not PLACEHOLDERS.isdisjoint(meta):
-            from superchunk._integrity.placeholders import check_holds_data  # noqa: PLC0415  (few frames are placeholders)
+            from superchunk._integrity.placeholders import check_holds_data  # few frames are placeholders
 
             check_holds_data(handle)
         return schunk
-    from superchunk._array.ndarray import NDArray  # noqa: PLC0415  (needs NumPy, which frames do not)
+    from superchunk._array.ndarray import NDArray  # needs NumPy, which frames do not
 
     return NDArray(schunk)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["get_slice_nchunks"]
 
 
-def get_slice_nchunks(schunk: Any, key: Any) -> NDArray[np.int64]:  # noqa: ANN401  (a SChunk or an array; any slice)
+def get_slice_nchunks(schunk: Any, key: Any) -> NDArray[np.int64]:
     """Return the numbers of the chunks that a slice intersects.
 
     Parameters
@@ -61,7 +61,7 @@ def get_slice_nchunks(schunk: Any, key: Any) -> NDArray[np.int64]:  # noqa: ANN4
     return _of_array(schunk, key)
 
 
-def _of_items(schunk: SChunk, key: Any) -> NDArray[np.int64]:  # noqa: ANN401
+def _of_items(schunk: SChunk, key: Any) -> NDArray[np.int64]:
     """Return the chunks of a list of items."""
     if isinstance(key, (tuple, list)):
         if len(key) != 2:  # noqa: PLR2004
@@ -77,7 +77,7 @@ def _of_items(schunk: SChunk, key: Any) -> NDArray[np.int64]:  # noqa: ANN401
     return np.arange(span_of.start, span_of.stop, dtype=np.int64)
 
 
-def _of_array(array: Any, key: Any) -> NDArray[np.int64]:  # noqa: ANN401  (an array, or a field of one)
+def _of_array(array: Any, key: Any) -> NDArray[np.int64]:
     """Return the chunks of an array, or of a field with the dimensions of a sub-array behind the array's."""
     given = [
         part if part is None or part is Ellipsis or isinstance(part, slice) else operator.index(part)
@@ -93,7 +93,7 @@ def _of_array(array: Any, key: Any) -> NDArray[np.int64]:  # noqa: ANN401  (an a
     return np.array(geometry.chunk_numbers(box), dtype=np.int64)
 
 
-def _span(key: Any, size: int) -> range:  # noqa: ANN401
+def _span(key: Any, size: int) -> range:
     """Return the positions that an integer or a slice means along `size` items."""
     if not isinstance(key, slice):
         number = operator.index(key)

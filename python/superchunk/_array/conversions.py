@@ -35,7 +35,7 @@ class NumPyConversions:  # noqa: PLW1641  (an array has no hash, a field has one
         """Items in each dimension."""
 
     @abstractmethod
-    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401  (any index)
+    def __getitem__(self, key: Any) -> Any:
         """Return the items that `key` means as a new NumPy array."""
 
     # Comparison.
@@ -56,7 +56,7 @@ class NumPyConversions:  # noqa: PLW1641  (an array has no hash, a field has one
         """Return the opposite of ``==``, which raises the same."""
         return False if self is other else self._compared("!=", other)
 
-    def _compared(self, sign: str, other: object) -> Any:  # noqa: ANN401  (Python's NotImplemented)
+    def _compared(self, sign: str, other: object) -> Any:
         if hasattr(other, "__array_ufunc__") or not (isinstance(other, _VALUES) or hasattr(other, "__array__")):
             return NotImplemented
         kind, another = type(self).__name__, type(other).__name__
@@ -88,7 +88,7 @@ class NumPyConversions:  # noqa: PLW1641  (an array has no hash, a field has one
         found: bytes = self[()].tobytes()
         return found
 
-    def tolist(self) -> Any:  # noqa: ANN401  (nested lists, or one item)
+    def tolist(self) -> Any:
         """Return the items as nested lists of Python values."""
         return self[()].tolist()
 
@@ -109,7 +109,7 @@ class NumPyConversions:  # noqa: PLW1641  (an array has no hash, a field has one
 
     # One item.
 
-    def item(self, *key: SupportsIndex) -> Any:  # noqa: ANN401  (a Python value)
+    def item(self, *key: SupportsIndex) -> Any:
         """Return one item as a Python value: that of an array of one item, or that at the indices given.
 
         Raises
@@ -149,7 +149,7 @@ class NumPyConversions:  # noqa: PLW1641  (an array has no hash, a field has one
         """Return a 0-d integer array's item; for other arrays that is a TypeError."""
         return operator.index(self._only_item("index"))
 
-    def _only_item(self, what: str) -> Any:  # noqa: ANN401  (a NumPy scalar)
+    def _only_item(self, what: str) -> Any:
         shape = self.shape
         if shape:
             msg = f"{what}: only 0-dimensional arrays can be converted to Python scalars, got shape {shape}"

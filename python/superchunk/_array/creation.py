@@ -132,7 +132,7 @@ def ones(shape: Lengths, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayK
 
 def full(
     shape: Lengths,
-    fill_value: Any,  # noqa: ANN401  (whatever an item can be made from)
+    fill_value: Any,
     dtype: DTypeLike | None = None,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
@@ -189,7 +189,7 @@ def ones_like(x: object, dtype: DTypeLike | None = None, **kwargs: Unpack[ArrayK
 
 def full_like(
     x: object,
-    fill_value: Any,  # noqa: ANN401  (whatever an item can be made from)
+    fill_value: Any,
     dtype: DTypeLike | None = None,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:

@@ -115,7 +115,7 @@ class NDField(NumPyConversions, InfoMixin):
             ("offset", self.offset),
         ]
 
-    def __getitem__(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
+    def __getitem__(self, key: Any) -> NumpyArray[Any]:
         """Return what `key` means of the field as a new NumPy array.
 
         Raises
@@ -142,7 +142,7 @@ class NDField(NumPyConversions, InfoMixin):
 
         return array._reading(read)
 
-    def __setitem__(self, key: Any, value: object) -> None:  # noqa: ANN401  (any index)
+    def __setitem__(self, key: Any, value: object) -> None:
         """Put `value`, broadcast and cast, where `key` means; one commit.
 
         Raises

@@ -153,7 +153,7 @@ def packed(
             chunk = None if ready is None else ready(box)
             yield pack(_checked(produce(box), box, plan)) if chunk is None else chunk
         return
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (large arrays only)
+    from concurrent.futures import ThreadPoolExecutor  # large arrays only
 
     with ThreadPoolExecutor(nhelpers, "superchunk-pack") as helpers:
         waiting: deque[Future[bytes] | bytes] = deque()

@@ -146,7 +146,7 @@ def reshape(
     src: NDArray,
     shape: Sequence[int] | int,
     c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
-    **kwargs: Any,  # noqa: ANN401  (those of the constructors)
+    **kwargs: Any,
 ) -> NDArray:
     """Return a one-dimensional array's items as a new array of another shape; see `NDArray.reshape`."""
     return src.reshape(shape, c_order, **kwargs)
@@ -215,7 +215,7 @@ def save(
     array: NDArray,
     urlpath: str | os.PathLike[str],
     contiguous: bool = True,  # noqa: FBT001, FBT002  (as in python-blosc2)
-    **kwargs: Any,  # noqa: ANN401  (those of the constructors)
+    **kwargs: Any,
 ) -> None:
     """Write a copy of `array` to a file, or with `contiguous` False to a directory; see `NDArray.save`."""
     array.save(urlpath, contiguous, **kwargs)

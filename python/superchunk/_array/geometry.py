@@ -243,7 +243,7 @@ class ArrayGeometry:
         raw = fresh((prod(shape) * self.itemsize,), _BYTE)
         return np.ndarray(shape, self.dtype, raw), raw
 
-    def buffer_of(self, items: np.ndarray[Any, Any]) -> Any:  # noqa: ANN401  (a buffer)
+    def buffer_of(self, items: np.ndarray[Any, Any]) -> Any:
         """Return the bytes of a C-contiguous array of the dtype for the engine."""
         return items if self.direct and items.ndim else items.reshape(-1).view(np.uint8)
 

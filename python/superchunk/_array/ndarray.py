@@ -113,7 +113,7 @@ class NDArray(NumPyConversions, ContextManaged):
             msg = f"schunk: expected one with the metalayer {LAYERS[0]!r}, got {list(store.meta)}"
             raise ArgumentError(msg)
         if not PLACEHOLDERS.isdisjoint(store.meta):
-            from superchunk._integrity.placeholders import check_holds_data  # noqa: PLC0415  (few frames are placeholders)
+            from superchunk._integrity.placeholders import check_holds_data  # few frames are placeholders
 
             check_holds_data(schunk._handle)
         self.schunk = schunk
@@ -311,7 +311,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     # Reading.
 
-    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401  (any index)
+    def __getitem__(self, key: Any) -> Any:
         """Return the items that `key` means as a new NumPy array, by NumPy's rules; 0-d for a single one.
 
         A str, or a list of them, names fields of a structured array: an `NDField`, or the items with
@@ -350,7 +350,7 @@ class NDArray(NumPyConversions, ContextManaged):
     def _read(
         self,
         store: ChunkStore,
-        key: Any,  # noqa: ANN401  (any index)
+        key: Any,
         planned: ArrayGeometry,
         box: BoxPlan | None,
     ) -> NumpyArray[Any]:
@@ -366,7 +366,7 @@ class NDArray(NumPyConversions, ContextManaged):
             return read_key(view, ())[key]
         return read_key(view, key)
 
-    def get(self, key: Any = (), out: NumpyArray[Any] | None = None) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
+    def get(self, key: Any = (), out: NumpyArray[Any] | None = None) -> NumpyArray[Any]:
         """Return ``array[key]``, in a given array if there is one.
 
         Parameters
@@ -395,16 +395,16 @@ class NDArray(NumPyConversions, ContextManaged):
         """``array.oindex[rows, columns]``: a list of positions for each dimension, crossed; assignable too."""
         return OIndex(self)
 
-    def get_fselection_numpy(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
+    def get_fselection_numpy(self, key: Any) -> NumpyArray[Any]:
         """Return the same as ``array[key]``."""
         found: NumpyArray[Any] = self[key]
         return found
 
-    def get_oselection_numpy(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
+    def get_oselection_numpy(self, key: Any) -> NumpyArray[Any]:
         """Return the same as ``array.oindex[key]``."""
         return self.oindex[key]
 
-    def set_oselection_numpy(self, key: Any, arr: object) -> None:  # noqa: ANN401  (any index)
+    def set_oselection_numpy(self, key: Any, arr: object) -> None:
         """Do the same as ``array.oindex[key] = arr``."""
         self.oindex[key] = arr
 
@@ -444,7 +444,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     # Writing.
 
-    def __setitem__(self, key: Any, value: object) -> None:  # noqa: ANN401  (any index)
+    def __setitem__(self, key: Any, value: object) -> None:
         """Put `value`, broadcast and cast as NumPy does, where `key` means; one commit.
 
         Raises
@@ -562,7 +562,7 @@ class NDArray(NumPyConversions, ContextManaged):
         return self._permuted((*range(ndim - 2), ndim - 1, ndim - 2))
 
     def _permuted(self, axes: Sequence[int]) -> NDArray:
-        from superchunk._array.reshaping import permuted  # noqa: PLC0415  (few programs need it)
+        from superchunk._array.reshaping import permuted  # few programs need it
 
         return NDArray(permuted(self, axes, {}))
 
@@ -589,7 +589,7 @@ class NDArray(NumPyConversions, ContextManaged):
             Something is at the path and `mode` is not "w"; writing failed.
 
         """
-        from superchunk._array.copying import copied  # noqa: PLC0415  (reading programs do not need it)
+        from superchunk._array.copying import copied  # reading programs do not need it
 
         return NDArray(copied(self, dtype, "unsafe", kwargs))
 
@@ -616,7 +616,7 @@ class NDArray(NumPyConversions, ContextManaged):
             return self
         return self.copy(wanted, **kwargs)
 
-    def slice(self, key: Any, **kwargs: Unpack[ArrayKeywords]) -> NDArray:  # noqa: ANN401  (any index)
+    def slice(self, key: Any, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
         """Return what `key` means as a new NDArray, compressed in the same way; user metadata is not copied.
 
         Raises
@@ -627,7 +627,7 @@ class NDArray(NumPyConversions, ContextManaged):
             As for the constructors.
 
         """
-        from superchunk._array.reshaping import sliced  # noqa: PLC0415  (few programs need it)
+        from superchunk._array.reshaping import sliced  # few programs need it
 
         return NDArray(sliced(self, key, kwargs))
 
@@ -654,11 +654,11 @@ class NDArray(NumPyConversions, ContextManaged):
             The array has not one dimension, or another number of items; a ValueError.
 
         """
-        from superchunk._array.reshaping import reshaped  # noqa: PLC0415  (few programs need it)
+        from superchunk._array.reshaping import reshaped  # few programs need it
 
         return NDArray(reshaped(self, shape, kwargs, c_order=c_order))
 
-    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Any) -> None:  # noqa: ANN401, FBT001, FBT002  (as in python-blosc2)
+    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Any) -> None:  # noqa: FBT001, FBT002  (as in python-blosc2)
         """Write a copy to a file, or with `contiguous` False to a directory.
 
         Parameters
@@ -688,7 +688,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     def _selected_array(self, chosen: Callable[[tuple[int, ...]], Selection]) -> NDArray:
         """Return the items that `chosen`, told the shape, selects as an array in memory."""
-        from superchunk._array.copying import packed_items  # noqa: PLC0415  (few programs need it)
+        from superchunk._array.copying import packed_items  # few programs need it
 
         def read(view: ArrayView) -> NumpyArray[Any]:
             selection = chosen(view.geometry.shape)
@@ -724,7 +724,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
-        from superchunk._array.card import array_card  # noqa: PLC0415  (only notebooks draw it)
+        from superchunk._array.card import array_card  # only notebooks draw it
 
         return array_card(self)
 
@@ -844,7 +844,7 @@ class OIndex:
     def __init__(self, array: NDArray) -> None:
         self._array = array
 
-    def __getitem__(self, key: Any) -> NumpyArray[Any]:  # noqa: ANN401  (any index)
+    def __getitem__(self, key: Any) -> NumpyArray[Any]:
         """Return the items where the positions cross.
 
         Raises
@@ -855,7 +855,7 @@ class OIndex:
         """
         return self._array._reading(lambda view: read_into(view, select_orthogonal(key, view.geometry.shape), None))
 
-    def __setitem__(self, key: Any, value: object) -> None:  # noqa: ANN401  (any index)
+    def __setitem__(self, key: Any, value: object) -> None:
         """Put `value` where the positions cross.
 
         Raises

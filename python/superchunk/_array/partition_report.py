@@ -167,7 +167,7 @@ def compute_chunks_blocks(
     chunks: Lengths | None = None,
     blocks: Lengths | None = None,
     dtype: DTypeLike = np.uint8,
-    **kwargs: Any,  # noqa: ANN401  (fields of CParams)
+    **kwargs: Any,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the chunk and block shape that constructors choose.
 

@@ -268,7 +268,7 @@ def check_names(keywords: Mapping[str, Any]) -> None:
             raise KeywordError(name, sorted(_KEYWORDS))
 
 
-def storage_field(keywords: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401  (any field's value)
+def storage_field(keywords: Mapping[str, Any], name: str) -> Any:
     """Return a field of `Storage` that is given as a keyword or in ``storage=``; None if it is not."""
     storage = keywords.get("storage")
     if isinstance(storage, Storage):

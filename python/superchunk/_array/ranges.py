@@ -35,9 +35,9 @@ _WHOLE_NBYTES: Final = 2**20
 
 
 def arange(
-    start: Any,  # noqa: ANN401  (a number or a date)
-    stop: Any = None,  # noqa: ANN401
-    step: Any = 1,  # noqa: ANN401
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
     dtype: DTypeLike | None = None,
     shape: Lengths | None = None,
     c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
@@ -98,8 +98,8 @@ def arange(
 
 
 def linspace(
-    start: Any,  # noqa: ANN401  (a real or complex number)
-    stop: Any,  # noqa: ANN401
+    start: Any,
+    stop: Any,
     num: int | None = None,
     dtype: DTypeLike | None = None,
     endpoint: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
@@ -266,9 +266,9 @@ def _by_index(
 
 
 def _progression(
-    start: Any,  # noqa: ANN401
-    stop: Any,  # noqa: ANN401
-    step: Any,  # noqa: ANN401
+    start: Any,
+    stop: Any,
+    step: Any,
     dtype: DTypeLike | None,
 ) -> tuple[Any, Any, int, np.dtype[Any]]:
     """Return first value, difference, number of values and dtype of a range, as NumPy computes them."""
@@ -293,7 +293,7 @@ def _progression(
     return exact[0], (exact[1:] - exact[:1])[0], count, kind
 
 
-def _dates(start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> tuple[Any, Any, int, np.dtype[Any]]:  # noqa: ANN401
+def _dates(start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> tuple[Any, Any, int, np.dtype[Any]]:
     """Return the same for dates and differences of dates, which are integers of a unit."""
     native = dtype.newbyteorder("=")
     unit = np.dtype(native.str.replace("M8", "m8"))
@@ -318,8 +318,8 @@ def _arithmetic(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _computed(
     index: np.ndarray[Any, Any],
-    first: Any,  # noqa: ANN401  (a NumPy scalar)
-    delta: Any,  # noqa: ANN401
+    first: Any,
+    delta: Any,
     dtype: np.dtype[Any],
 ) -> np.ndarray[Any, Any]:
     """Return ``first + index * delta`` as items of `dtype`."""

@@ -78,7 +78,7 @@ def _inner_key(parts: list[Any], shape: tuple[int, ...], box: Box) -> tuple[Any,
     return tuple(key)
 
 
-def reshaped(array: NDArrayLike, shape: Any, keywords: Mapping[str, Any], *, c_order: bool) -> SChunk:  # noqa: ANN401
+def reshaped(array: NDArrayLike, shape: Any, keywords: Mapping[str, Any], *, c_order: bool) -> SChunk:
     """Return a one-dimensional array's items in another shape; see `NDArray.reshape`."""
     with pinned((array,)):
         return _reshaped(array, as_shape(shape), keywords, c_order=c_order)

@@ -337,7 +337,7 @@ def expanded(key: object, ndim: int) -> list[Any]:
     return [*entries[:dots], Ellipsis, *missing, *entries[dots:]]
 
 
-def _entry(one: object) -> Any:  # noqa: ANN401  (one of the four kinds)
+def _entry(one: object) -> Any:
     """Return one entry of an expression as None, slice, int, or an array of bool or intp."""
     if one is None or type(one) is int or isinstance(one, slice):
         return one

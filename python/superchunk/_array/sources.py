@@ -140,7 +140,7 @@ def _numpy_dtype(dtype: object) -> np.dtype[Any] | None:
         return None
 
 
-def _from_dlpack(given: Any) -> Items:  # noqa: ANN401  (anything with the protocol)
+def _from_dlpack(given: Any) -> Items:
     """Return an array on the memory that `given` offers by DLPack."""
     device = given.__dlpack_device__()[0]
     if device not in _CPU:

@@ -131,7 +131,7 @@ class NDArrayLike(Protocol):
         """Iterate over the first dimension."""
         ...
 
-    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401  (any index)
+    def __getitem__(self, key: Any) -> Any:
         """Return the items that `key` means as a new NumPy array."""
         ...
 
@@ -147,7 +147,7 @@ def is_ndarray(value: object) -> TypeGuard[NDArrayLike]:
 
 def memory_view(array: NDArrayLike) -> ArrayView:
     """Return a view of the items that an array has now, which no later change reaches."""
-    from superchunk._store.memory import MemoryStore  # noqa: PLC0415  (made here only)
+    from superchunk._store.memory import MemoryStore  # made here only
 
     return array._view_in(MemoryStore.over(array._handle.refreshed_store()))
 

@@ -166,7 +166,7 @@ def write_selection(
         store.replace(number, writer.pack(items, number))
 
 
-def _crossed(positions: Sequence[slice | NumpyArray[np.int64]], extent: tuple[int, ...]) -> Any:  # noqa: ANN401  (for NumPy)
+def _crossed(positions: Sequence[slice | NumpyArray[np.int64]], extent: tuple[int, ...]) -> Any:
     """Return an index of all combinations of positions."""
     return np.ix_(
         *(

@@ -154,7 +154,7 @@ def _checked_nelem(nelem: int) -> int:
     return number
 
 
-def _operand(operand: Any, dtype: np.dtype[Any]) -> tuple[Callable[[int, int], AnyArray], int | None]:  # noqa: ANN401
+def _operand(operand: Any, dtype: np.dtype[Any]) -> tuple[Callable[[int, int], AnyArray], int | None]:
     """Return what reads a range of an operand's items, and how many there are; None for a scalar."""
     if np.isscalar(operand):
         return lambda start, stop: np.full(stop - start, operand, dtype=dtype), None
@@ -170,7 +170,7 @@ def _operand(operand: Any, dtype: np.dtype[Any]) -> tuple[Callable[[int, int], A
 class _Ahead:
     """Items of an array in chunks, in C order; a run of some MiB is read at a time, and kept for the next calls."""
 
-    def __init__(self, array: Any, dtype: np.dtype[Any]) -> None:  # noqa: ANN401  (NDArray, h5py, Zarr)
+    def __init__(self, array: Any, dtype: np.dtype[Any]) -> None:
         self._array = array
         self._dtype = dtype
         self.size = prod(array.shape)
@@ -206,7 +206,7 @@ def _run(shape: tuple[int, ...], start: int, stop: int) -> Iterator[tuple[int | 
             yield from ((last, *key) for key in _run(shape[1:], 0, stop - last * row))
 
 
-def _items_of(schunk: Any, dtype: np.dtype[Any], start: int, stop: int) -> AnyArray:  # noqa: ANN401
+def _items_of(schunk: Any, dtype: np.dtype[Any], start: int, stop: int) -> AnyArray:
     """Return items ``start:stop`` of a super-chunk."""
     out: AnyArray = np.empty(stop - start, dtype=dtype)
     size, typesize = dtype.itemsize, schunk.typesize

@@ -80,7 +80,7 @@ def _check_floats(names: list[str], layout: ArrayLayout, typesize: int) -> None:
     """Refuse items that are not f32 or f64; of items without a dtype nothing is known."""
     if layout.dtype_text is None:
         return
-    from superchunk._format.dtypes import parse_dtype  # noqa: PLC0415  (few codecs ask)
+    from superchunk._format.dtypes import parse_dtype  # few codecs ask
 
     try:
         dtype = parse_dtype(layout.dtype_text, typesize)

@@ -61,7 +61,7 @@ def _refuse_objects(view: memoryview, name: str) -> None:
 
 
 def _bytes_of_array(data: AnyBuffer, name: str) -> memoryview:
-    import numpy as np  # noqa: PLC0415  (only odd buffers come here)
+    import numpy as np  # only odd buffers come here
 
     try:
         return np.frombuffer(cast("bytes", data), dtype=np.uint8).data

@@ -265,7 +265,7 @@ def filled_chunks(
     store: ChunkStore, encoder: Encoder, function: FillCallable, operands: Operands, dtype: np.dtype[Any]
 ) -> Iterator[bytes]:
     """Yield the chunks that a filler gives, one after the other."""
-    import numpy as np  # noqa: PLC0415  (fillers only)
+    import numpy as np  # fillers only
 
     chunksize = store.chunksize or largest_chunk(encoder.cparams.typesize)
     step = max(chunksize // dtype.itemsize, 1)

@@ -45,18 +45,18 @@ def _read_caches(directory: Path) -> dict[str, int]:
 @functools.cache
 def cpu_info() -> dict[str, int]:
     """Return the CPUs this process may use (`count`) and cache sizes in bytes."""
-    from pathlib import Path  # noqa: PLC0415  (takes a tenth of the whole import with what it loads)
+    from pathlib import Path  # takes a tenth of the whole import with what it loads
 
     return {"count": ncores, **_USUAL, **_read_caches(Path(_SYSTEM_CACHES))}
 
 
 def print_versions() -> None:
     """Print versions of everything involved, for a report of a problem."""
-    import platform  # noqa: PLC0415  (heavy, and only this function needs it)
+    import platform  # heavy, and only this function needs it
 
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
-    from superchunk import _engine  # noqa: PLC0415
+    from superchunk import _engine
 
     lines = [
         _RULE,

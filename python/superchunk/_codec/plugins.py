@@ -144,7 +144,7 @@ def register_filter(
 
 def _wrap(function: UserFunction, owner: HookOwner) -> Callable[[memoryview, memoryview, int], int]:
     def call(src: memoryview, dst: memoryview, meta: int) -> int:
-        import numpy as np  # noqa: PLC0415  (only users of Python codecs need it here)
+        import numpy as np  # only users of Python codecs need it here
 
         output = np.zeros(len(dst), dtype=np.uint8)
         written = function(np.frombuffer(bytes(src), dtype=np.uint8), output, meta, owner())

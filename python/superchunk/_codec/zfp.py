@@ -88,7 +88,7 @@ def codecs(shape: tuple[int, ...], typesize: int) -> dict[int, tuple[Callable[..
 
     """
     try:
-        import zfpy  # noqa: PLC0415  (an extra, and slow to import)
+        import zfpy  # an extra, and slow to import
     except ImportError:
         missing = 'needs the package zfpy: pip install "superchunk[zfp]"'
         raise UnsupportedError("codec", _ACCURACY, "zfp", missing) from None

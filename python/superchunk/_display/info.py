@@ -89,7 +89,7 @@ class InfoReport:
 
     def _repr_html_(self) -> str:
         """Return a table of two columns."""
-        import html  # noqa: PLC0415  (only notebooks ask for it)
+        import html  # only notebooks ask for it
 
         rows = "".join(
             f'<tr><th style="text-align: left">{html.escape(name)}</th>'

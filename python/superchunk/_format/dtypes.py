@@ -127,7 +127,7 @@ def _refuse(dtype: np.dtype[Any]) -> None:
         raise TypeError(f"expected a dtype of NumPy with items of one size, got {dtype!r}")
 
 
-def _literal(dtype: np.dtype[Any], *, aligned: bool = False) -> Any:  # noqa: ANN401  (what literals can say)
+def _literal(dtype: np.dtype[Any], *, aligned: bool = False) -> Any:
     """Return the literal for a field's dtype, as NumPy itself spells it; `aligned`: in an aligned record."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
@@ -142,7 +142,7 @@ def _literal(dtype: np.dtype[Any], *, aligned: bool = False) -> Any:  # noqa: AN
     return text if dtype.itemsize else text[:-1]
 
 
-def _record(dtype: np.dtype[Any], *, aligned: bool = False) -> Any:  # noqa: ANN401  (what literals can say)
+def _record(dtype: np.dtype[Any], *, aligned: bool = False) -> Any:
     """Return a list of fields; a dict where NumPy would not put them where they are."""
     fields = [_field(dtype, name) for name in dtype.names or ()]
     align = _all_aligned(dtype)
@@ -191,7 +191,7 @@ def _listed(name: str, form: np.dtype[Any], title: str | None, *, aligned: bool)
     return (label, _literal(base, aligned=aligned), shape)
 
 
-def _build(said: Any, *, align: bool = False) -> np.dtype[Any]:  # noqa: ANN401  (any literal)
+def _build(said: Any, *, align: bool = False) -> np.dtype[Any]:
     """Return the dtype for a literal; `align`: in an aligned record."""
     if isinstance(said, str):
         return _plain(said)
@@ -204,7 +204,7 @@ def _build(said: Any, *, align: bool = False) -> np.dtype[Any]:  # noqa: ANN401 
     raise TypeError(f"expected a type, found {said!r}")
 
 
-def _dtype(spelled: Any, *, align: bool = False) -> np.dtype[Any]:  # noqa: ANN401  (all that NumPy takes)
+def _dtype(spelled: Any, *, align: bool = False) -> np.dtype[Any]:
     """Return NumPy's dtype, if its fields lie within the item.
 
     NumPy adds sizes in 32 bits, so fields of 4 GiB can make a record of 4 bytes, and it takes offsets
@@ -232,7 +232,7 @@ def _plain(text: str) -> np.dtype[Any]:
     return np.dtype(f"S{old[1]}" if old else text)
 
 
-def _listed_field(field: Any, *, align: bool) -> tuple[Any, ...]:  # noqa: ANN401  (any literal)
+def _listed_field(field: Any, *, align: bool) -> tuple[Any, ...]:
     """Return a field in a list as NumPy takes it."""
     if not isinstance(field, tuple) or len(field) not in {2, 3}:
         raise TypeError(f"expected a field, found {field!r}")

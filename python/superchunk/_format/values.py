@@ -93,7 +93,7 @@ def unpack(
     *,
     extensions: bool = True,
     hook: Callable[[int, bytes], object] | None = None,
-) -> Any:  # noqa: ANN401 - a metalayer holds whatever its writer put there
+) -> Any:
     """Return the value that `raw` stands for.
 
     Parameters
@@ -207,7 +207,7 @@ def _unpack(
     hook: Callable[[int, bytes], object] | None,
     *,
     extensions: bool,
-) -> Any:  # noqa: ANN401 - as `unpack`
+) -> Any:
     def ext_hook(code: int, payload: bytes) -> object:
         if extensions and code == _EXT_COMPLEX:
             return _read_complex(payload)

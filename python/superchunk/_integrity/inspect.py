@@ -682,7 +682,7 @@ def _header_parts(head: _Head, rest: _Rest, raw: bytes, error: str, *, proven: b
 
 def _placeholder_note(head: _Head, raw: bytes, name: str) -> str:
     """Return what a frame with this fixed metalayer stands for."""
-    from superchunk._integrity.placeholders import placeholder_text  # noqa: PLC0415  (few frames are placeholders)
+    from superchunk._integrity.placeholders import placeholder_text  # few frames are placeholders
 
     at, length = head.layers[name]
     found = placeholder_text({name: raw[at : at + length]})

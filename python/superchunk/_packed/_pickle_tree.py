@@ -76,7 +76,7 @@ _LONGEST_INT: Final = 9
 _SHOWN: Final = 60
 
 
-def read_tree(data: memoryview) -> Any:  # noqa: ANN401  (whatever the pickle says)
+def read_tree(data: memoryview) -> Any:
     """Return what a pickle says: None, bool, int, float, str, list, tuple, dict, or a `Call`.
 
     Byte strings are memoryviews of `data`.
@@ -108,7 +108,7 @@ class _Reader:
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
 
-    def run(self) -> Any:  # noqa: ANN401
+    def run(self) -> Any:
         """Read opcodes up to the end."""
         opener, protocol = self._take(2, "pickle")
         if opener != 0x80 or protocol not in _PROTOCOLS:  # noqa: PLR2004  (the opcode PROTO)
@@ -175,7 +175,7 @@ class _Reader:
 
     # The stack.
 
-    def _top(self) -> Any:  # noqa: ANN401
+    def _top(self) -> Any:
         if len(self._stack) <= (self._marks[-1] if self._marks else 0):
             raise self._bad("a value on the stack", "none")
         return self._stack[-1]

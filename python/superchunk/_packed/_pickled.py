@@ -73,7 +73,7 @@ def dump(value: AnyArray | np.generic[Any]) -> bytes:
     return pickle.dumps(array if isinstance(value, np.ndarray) else value, _PROTOCOL)
 
 
-def load(data: memoryview) -> Any:  # noqa: ANN401  (an array or a scalar of any dtype)
+def load(data: memoryview) -> Any:
     """Return the array or scalar of a pickle.
 
     Raises

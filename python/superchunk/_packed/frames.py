@@ -50,7 +50,7 @@ _ENTRY: Final = "__pack_tensor__"
 _KINDS: Final = ("numpy", "torch", "tensorflow")
 
 
-def pack_tensor(tensor: Any, chunksize: int | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
+def pack_tensor(tensor: Any, chunksize: int | None = None, **kwargs: Any) -> Any:
     """Pack a tensor or an array into a frame.
 
     Parameters
@@ -104,7 +104,7 @@ def pack_tensor(tensor: Any, chunksize: int | None = None, **kwargs: Any) -> Any
     return _nbytes_of(path)
 
 
-def unpack_tensor(cframe: AnyBuffer) -> Any:  # noqa: ANN401  (a tensor or an array)
+def unpack_tensor(cframe: AnyBuffer) -> Any:
     """Return the tensor or array in a frame of `pack_tensor`, of the kind that was packed.
 
     Raises
@@ -121,7 +121,7 @@ def unpack_tensor(cframe: AnyBuffer) -> Any:  # noqa: ANN401  (a tensor or an ar
         return _restored(schunk, None)
 
 
-def pack_array2(arr: Any, chunksize: int | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
+def pack_array2(arr: Any, chunksize: int | None = None, **kwargs: Any) -> Any:
     """Pack an array into a frame; the same as `pack_tensor`."""
     return pack_tensor(arr, chunksize, **kwargs)
 
@@ -140,7 +140,7 @@ def unpack_array2(cframe: AnyBuffer) -> AnyArray:
         return array
 
 
-def save_tensor(tensor: Any, urlpath: str | os.PathLike[str], chunksize: int | None = None, **kwargs: Any) -> int:  # noqa: ANN401
+def save_tensor(tensor: Any, urlpath: str | os.PathLike[str], chunksize: int | None = None, **kwargs: Any) -> int:
     """Save a tensor or an array in a frame on the disk.
 
     Parameters
@@ -172,7 +172,7 @@ def load_tensor(
     dparams: DParams | DParamsDict | None = None,
     *,
     storage_options: dict[str, object] | None = None,
-) -> Any:  # noqa: ANN401  (a tensor or an array)
+) -> Any:
     """Return the tensor or array that `save_tensor` saved, of the kind that was saved.
 
     Parameters
@@ -200,7 +200,7 @@ def load_tensor(
         return _restored(schunk, None)
 
 
-def save_array(arr: Any, urlpath: str | os.PathLike[str], chunksize: int | None = None, **kwargs: Any) -> int:  # noqa: ANN401
+def save_array(arr: Any, urlpath: str | os.PathLike[str], chunksize: int | None = None, **kwargs: Any) -> int:
     """Save an array in a frame on the disk; the same as `save_tensor`.
 
     Examples
@@ -244,7 +244,7 @@ def _kind_of(tensor: object) -> str:
     return "numpy"
 
 
-def _as_array(tensor: Any, kind: str) -> AnyArray:  # noqa: ANN401
+def _as_array(tensor: Any, kind: str) -> AnyArray:
     """Return a tensor or array-like as a C-contiguous array."""
     if isinstance(tensor, np.ma.MaskedArray):
         msg = "tensor: a masked array cannot be packed; pack its data and its mask"
@@ -256,7 +256,7 @@ def _as_array(tensor: Any, kind: str) -> AnyArray:  # noqa: ANN401
     return np.asarray(tensor, order="C")
 
 
-def _restored(schunk: Any, kind: str | None) -> Any:  # noqa: ANN401
+def _restored(schunk: Any, kind: str | None) -> Any:
     """Return the array that a SChunk's entry describes, or a tensor of the kind that it names."""
     schunk = getattr(schunk, "schunk", schunk)
     packed, shape, dtype = _entry(schunk.vlmeta)
@@ -290,7 +290,7 @@ def _read_all(schunk: SChunk, out: AnyArray) -> None:
         at += len(content)
 
 
-def _entry(vlmeta: Any) -> tuple[str, tuple[int, ...], np.dtype[Any]]:  # noqa: ANN401
+def _entry(vlmeta: Any) -> tuple[str, tuple[int, ...], np.dtype[Any]]:
     """Return kind, shape and dtype, checked."""
     if _ENTRY not in vlmeta:
         msg = f"vlmeta: no metalayer {_ENTRY!r}, so this is no packed array or tensor"
@@ -312,7 +312,7 @@ def _entry(vlmeta: Any) -> tuple[str, tuple[int, ...], np.dtype[Any]]:  # noqa: 
         raise FormatError(where, at=0, expected="a dtype", found=error) from None
 
 
-def _library(kind: str) -> Any:  # noqa: ANN401  (a module)
+def _library(kind: str) -> Any:
     try:
         return importlib.import_module(kind)
     except ImportError as error:

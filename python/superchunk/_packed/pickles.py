@@ -29,7 +29,7 @@ _UNPICKLER_KEYWORDS: Final = frozenset({"encoding", "errors", "fix_imports"})
 
 
 def pack(
-    obj: Any,  # noqa: ANN401  (an array or a scalar of any dtype)
+    obj: Any,
     clevel: int = 9,
     filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (the name users know)
     codec: Codec | str = Codec.BLOSCLZ,
@@ -76,7 +76,7 @@ def pack(
     return compress_any_length(_pickled.dump(value), max(int(value.itemsize), 1), clevel, filter, codec)
 
 
-def unpack(packed_object: AnyBuffer, **kwargs: Any) -> Any:  # noqa: ANN401  (an array or a scalar)
+def unpack(packed_object: AnyBuffer, **kwargs: Any) -> Any:
     """Return the array or scalar in a chunk of `pack` or `pack_array`.
 
     The pickle is not run: anything in it but an array or a scalar is an error.
@@ -115,7 +115,7 @@ def unpack(packed_object: AnyBuffer, **kwargs: Any) -> Any:  # noqa: ANN401  (an
 
 
 def pack_array(
-    arr: Any,  # noqa: ANN401  (as for pack)
+    arr: Any,
     clevel: int = 9,
     filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (the name users know)
     codec: Codec | str = Codec.BLOSCLZ,
@@ -134,7 +134,7 @@ def pack_array(
     return pack(arr, clevel, filter, codec)
 
 
-def unpack_array(packed_array: AnyBuffer, **kwargs: Any) -> Any:  # noqa: ANN401  (as unpack)
+def unpack_array(packed_array: AnyBuffer, **kwargs: Any) -> Any:
     """Return the array in a chunk of `pack_array`; see `unpack`.
 
     Parameters

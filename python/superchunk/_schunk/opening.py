@@ -121,7 +121,7 @@ def pack_layers(storage: Storage) -> dict[str, bytes]:
     """
     if not storage.meta:
         return {}
-    from superchunk.meta import pack_meta  # noqa: PLC0415  (brings msgpack, which containers without do not need)
+    from superchunk.meta import pack_meta  # brings msgpack, which containers without do not need
 
     return pack_meta(storage.meta)
 
@@ -213,7 +213,7 @@ def open_handle(
     store = _open_frame(path, options, writable=effective != "r" and mmap_mode != "c")
     contiguous = not (isinstance(store, FrameStore) and store.sparse)
     if mmap_mode == "c":
-        from superchunk._store.memory import MemoryStore  # noqa: PLC0415  (few handles keep changes in memory)
+        from superchunk._store.memory import MemoryStore  # few handles keep changes in memory
 
         store = MemoryStore.over(store)
     return Handle(store, options, urlpath=given, path=path, contiguous=contiguous)
@@ -289,7 +289,7 @@ def _open_frame(path: str, options: OpenOptions, *, writable: bool) -> ChunkStor
 
 def _open_old(path: str, offset: int, error: FormatError, *, writable: bool) -> ChunkStore:
     """Open the frame of an old writer, or raise `error` where there is none."""
-    from superchunk._store.legacy import open_legacy  # noqa: PLC0415  (few files are that old)
+    from superchunk._store.legacy import open_legacy  # few files are that old
 
     legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
     if legacy is None:
@@ -337,7 +337,7 @@ def create_handle(
     )
     store: ChunkStore
     if path is None:
-        from superchunk._store.memory import MemoryStore  # noqa: PLC0415  (files need none)
+        from superchunk._store.memory import MemoryStore  # files need none
 
         store = MemoryStore(settings, chunksize, meta)
     else:

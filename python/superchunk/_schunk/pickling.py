@@ -66,7 +66,7 @@ def reduced(handle: Handle, dparams: DParams, *, filtered: bool = False, array: 
     return reopened, (handle.path, how, array)
 
 
-def reopened(path: str, options: dict[str, Any], array: bool) -> Any:  # noqa: ANN401, FBT001  (a pickle's arguments)
+def reopened(path: str, options: dict[str, Any], array: bool) -> Any:  # noqa: FBT001  (a pickle's arguments)
     """Return what is at `path`, opened for reading.
 
     Raises
@@ -75,7 +75,7 @@ def reopened(path: str, options: dict[str, Any], array: bool) -> Any:  # noqa: A
         As `superchunk.open`.
 
     """
-    import superchunk  # noqa: PLC0415  (the entry points are above this layer)
+    import superchunk  # the entry points are above this layer
 
     opened = superchunk.open(path, **options)
     return opened if array else getattr(opened, "schunk", opened)

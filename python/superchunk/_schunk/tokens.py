@@ -184,7 +184,7 @@ def _metalayers(store: ChunkStore) -> Iterable[bytes]:
 
 def _digest(parts: Iterable[bytes]) -> str:
     """Return the hash of parts, which depends on where one ends and the next begins."""
-    from hashlib import blake2b  # noqa: PLC0415  (few programs ask for tokens)
+    from hashlib import blake2b  # few programs ask for tokens
 
     whole = blake2b(digest_size=16)
     for part in parts:

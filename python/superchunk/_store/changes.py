@@ -161,7 +161,7 @@ class Change:
         self.past: PastTable | None = None
         """The table when it began, for other threads, once one has asked."""
 
-    def begin(self) -> Any:  # noqa: ANN401 - the table, of its own class
+    def begin(self) -> Any:
         """Begin, holding the lock.
 
         Raises

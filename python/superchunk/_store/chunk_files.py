@@ -136,7 +136,7 @@ class ChunkFiles(FollowedFolder):
         noted["dropped"] = len(self._dropped)
         return FolderMark(noted)
 
-    def _undo(self, mark: Any) -> None:  # noqa: ANN401 - a FolderMark
+    def _undo(self, mark: Any) -> None:
         """Come back to the chunk files of `mark`; files written since are removed."""
         for ident in self._pending[mark.pending :]:
             if not try_to_remove(self._path_of(ident)):

@@ -466,7 +466,7 @@ class CommittedFrame(MutableChunkTable):
         self._meta = None
         super().undo(mark)
 
-    def _undo(self, mark: Any) -> None:  # noqa: ANN401 - of the layout's own class
+    def _undo(self, mark: Any) -> None:
         """Come back to the layout's part of `mark`."""
 
     def heal(self) -> None:

@@ -239,7 +239,7 @@ class ContiguousState(FollowedFile):
         noted["room"], noted["end"] = self._room, self._end
         return FileMark(noted)
 
-    def _undo(self, mark: Any) -> None:  # noqa: ANN401 - a FileMark
+    def _undo(self, mark: Any) -> None:
         """Come back to the chunks of `mark`; what was written behind them is an orphaned tail."""
         self._orphaned_tail = True
         self._room, self._end = mark.room, mark.end

@@ -465,7 +465,7 @@ def _use_elsewhere(name: str, offset: int, *, mend: bool, private: bool, recover
 
 
 def _sparse_state() -> type[SparseState]:
-    from superchunk._store.sparse import SparseState  # noqa: PLC0415 - most frames are files
+    from superchunk._store.sparse import SparseState  # most frames are files
 
     return SparseState
 

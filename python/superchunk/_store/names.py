@@ -47,7 +47,7 @@ def prefix_beside(path: str) -> str:
     name = os.path.basename(path)  # noqa: PTH119 - a str all the way
     whole = os.fsencode(name)
     if len(whole) > _LONGEST:
-        import hashlib  # noqa: PLC0415 - few names are as long
+        import hashlib  # few names are as long
 
         digest = hashlib.blake2b(whole, digest_size=_DIGEST).hexdigest()
         name = f"{whole[: _LONGEST - len(digest) - 1].decode(errors='ignore')}-{digest}"

@@ -77,7 +77,7 @@ class FrameSettings(_Fields):
 
     __slots__ = ()
 
-    def __new__(cls, **fields: Any) -> Self:  # noqa: ANN401 - the fields above
+    def __new__(cls, **fields: Any) -> Self:
         """Check what a header has room for."""
         self = super().__new__(cls, **fields)
         _check_range("typesize", self.typesize, 1, _MAX_INT32)

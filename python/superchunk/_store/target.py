@@ -182,14 +182,14 @@ def _begins_a_frame(head: bytes, *, sparse: bool) -> bool:
     try:
         FrameHeader.from_bytes(head[:FIXED_LEN], sparse=sparse)
     except FormatError as error:
-        from superchunk.exceptions import NewerFormatError  # noqa: PLC0415 - seldom
+        from superchunk.exceptions import NewerFormatError  # seldom
 
         return isinstance(error, NewerFormatError)
     return True
 
 
 def _begins_an_old_frame(head: bytes, size: int) -> bool:
-    from superchunk._format.legacy import LegacyHeader, byte_order  # noqa: PLC0415 - few files are that old
+    from superchunk._format.legacy import LegacyHeader, byte_order  # few files are that old
 
     try:
         LegacyHeader.from_bytes(head, byte_order(head, size))

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     try:
-        from superchunk.cli.app import run  # noqa: PLC0415 - its imports are the ones just checked
+        from superchunk.cli.app import run  # its imports are the ones just checked
 
         return run(arguments)
     except KeyboardInterrupt:

@@ -43,7 +43,7 @@ INTERRUPTED = 130
 class _Commands(click.Group):
     """A group whose commands end quietly when the reader of stdout has gone."""
 
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+    def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and swallow a broken pipe before click turns it into exit code 1."""
         try:
             result = super().invoke(ctx)

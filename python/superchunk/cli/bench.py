@@ -128,7 +128,7 @@ def _picture(target: str | None, *, force: bool) -> Iterator[Callable[[Advice, s
         yield lambda _advice, _title: None
         return
     require("matplotlib", "view", "-o")
-    from superchunk.cli.tune_picture import draw  # noqa: PLC0415 - of the extra "view"
+    from superchunk.cli.tune_picture import draw  # of the extra "view"
 
     path = Path(target)
     if path.suffix.lower() not in SUFFIXES:

@@ -35,7 +35,7 @@ def character(cell: MapCell) -> str:
 
 def print_strip(cells: Sequence[MapCell], nchunks: int) -> None:
     """Print the strip and how to read it; nothing without chunks."""
-    from rich.text import Text  # noqa: PLC0415 - only commands that draw pay for it
+    from rich.text import Text  # only commands that draw pay for it
 
     if not cells:
         return

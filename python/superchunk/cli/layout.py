@@ -154,7 +154,7 @@ def _dtype_from(field: str, descr: object) -> np.dtype[Any]:
     return dtype
 
 
-def _tuples(descr: Any) -> Any:  # noqa: ANN401 - a dtype's description is a str, tuple or list
+def _tuples(descr: Any) -> Any:
     """Give the fields of a dtype back as the tuples that NumPy wants."""
     if isinstance(descr, list):
         return [tuple(map(_tuples, part)) if isinstance(part, list | tuple) else part for part in descr]

@@ -26,7 +26,7 @@ PLAIN_WIDTH = 160
 
 def console() -> Console:
     """Return the console that writes to standard output."""
-    from rich.console import Console  # noqa: PLC0415 - only commands that draw pay for it
+    from rich.console import Console  # only commands that draw pay for it
 
     terminal = sys.stdout.isatty()
     return Console(
@@ -58,8 +58,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns
         A line above.
 
     """
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich import box
+    from rich.table import Table
 
     out = console()
     drawn = Table(
@@ -105,8 +105,8 @@ def progress(label: str, total: int | None, *, unit: str = "bytes") -> Iterator[
     if not sys.stderr.isatty():
         yield lambda _done: None
         return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import (  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import (
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,

@@ -30,7 +30,7 @@ PIECE = 2**20
 """Bytes to read at once, about."""
 
 
-def as_schunk(opened: Any) -> SChunk:  # noqa: ANN401  (a SChunk or an NDArray)
+def as_schunk(opened: Any) -> SChunk:
     """Return what was opened as a list of chunks, also if it is an array."""
     schunk: SChunk = getattr(opened, "schunk", opened)
     return schunk

@@ -32,12 +32,12 @@ def draw(advice: Advice, title: str, target: Path, kind: str) -> None:
         ``"png"``, ``"svg"`` or ``"pdf"``.
 
     """
-    import matplotlib as mpl  # noqa: PLC0415 - of the extra "view"
+    import matplotlib as mpl  # of the extra "view"
 
     mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-    from matplotlib.lines import Line2D  # noqa: PLC0415
-    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = plt.subplots(figsize=(11.5, 6.4), layout="constrained")
     try:

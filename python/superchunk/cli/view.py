@@ -306,7 +306,7 @@ def view(*, file: str, target: str | None, words: str, field: str | None, force:
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise Failure('view needs matplotlib: pip install "superchunk[view]"')
-    from superchunk.cli.view_picture import draw  # noqa: PLC0415 - needs what was just looked for
+    from superchunk.cli.view_picture import draw  # needs what was just looked for
 
     place = Place.of_source(file)
     picture = Path(target or f"{Path(place.path.rstrip('/')).name}.png")

@@ -79,7 +79,7 @@ def draw(view: View, target: Path, kind: str) -> None:
             plt.close(figure)
 
 
-def _image(view: View) -> Any:  # noqa: ANN401 - of matplotlib
+def _image(view: View) -> Any:
     rows, columns = view.places
     numbers, dates = _numbers(view)
     extent = (columns.start - 0.5, columns.stop - 0.5, rows.stop - 0.5, rows.start - 0.5)
@@ -110,7 +110,7 @@ def _image(view: View) -> Any:  # noqa: ANN401 - of matplotlib
     return figure
 
 
-def _title(axes: Any, text: str) -> None:  # noqa: ANN401 - of matplotlib
+def _title(axes: Any, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=9.5, color=FAINT, parse_math=False)
 
 
@@ -173,7 +173,7 @@ def _colours(grid: ChunkGrid) -> np.ndarray[Any, Any]:
     )
 
 
-def _draw_grid(axes: Any, view: View, grid: ChunkGrid, extent: tuple[float, ...], *, equal: bool) -> None:  # noqa: ANN401
+def _draw_grid(axes: Any, view: View, grid: ChunkGrid, extent: tuple[float, ...], *, equal: bool) -> None:
     """Draw a cell for each chunk of the plane, where its items are."""
     rows, columns = (np.asarray(edges, float) - 0.5 for edges in grid.edges)
     shape = (len(rows) - 1, len(columns) - 1)
@@ -203,7 +203,7 @@ def _draw_grid(axes: Any, view: View, grid: ChunkGrid, extent: tuple[float, ...]
     axes.tick_params(length=2)
 
 
-def _write_ratios(axes: Any, grid: ChunkGrid, rows: Any, columns: Any) -> None:  # noqa: ANN401 - of matplotlib and NumPy
+def _write_ratios(axes: Any, grid: ChunkGrid, rows: Any, columns: Any) -> None:
     """Write the ratio into each cell."""
     wide = len(columns) - 1
     low, high = sorted(axes.get_xlim())
@@ -216,7 +216,7 @@ def _write_ratios(axes: Any, grid: ChunkGrid, rows: Any, columns: Any) -> None: 
         axes.text(x, y, text, ha="center", va="center", fontsize=8.5, color=INK if bright else "white", clip_on=True)
 
 
-def _line(view: View) -> Any:  # noqa: ANN401 - of matplotlib
+def _line(view: View) -> Any:
     (places,) = view.places
     numbers, dates = _numbers(view)
     above: Any
@@ -254,7 +254,7 @@ def _line(view: View) -> Any:  # noqa: ANN401 - of matplotlib
     return figure
 
 
-def _draw_bars(axes: Any, view: View, grid: ChunkGrid) -> None:  # noqa: ANN401 - of matplotlib
+def _draw_bars(axes: Any, view: View, grid: ChunkGrid) -> None:
     """Draw a bar for each chunk, as wide as its items."""
     edges = np.asarray(grid.edges[0], float) - 0.5
     heights = [max(cell.ratio, 1.0) for cell in grid.cells]

@@ -40,7 +40,7 @@ def _plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def _datasets(file: Any) -> list[str]:  # noqa: ANN401 - of h5py
+def _datasets(file: Any) -> list[str]:
     """Return the names of all datasets of a file."""
     h5py = importlib.import_module("h5py")
     names: list[str] = []
@@ -65,7 +65,7 @@ class Hdf5Source(Source):
             self._file.close()
             raise
 
-    def _dataset(self, path: str, name: str | None) -> Any:  # noqa: ANN401 - of h5py
+    def _dataset(self, path: str, name: str | None) -> Any:
         """Return the dataset of that name, or the only one."""
         h5py = importlib.import_module("h5py")
         if name is not None:
@@ -79,7 +79,7 @@ class Hdf5Source(Source):
         there = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
         raise Failure(f"{path}: {what}; there are: {there or 'none'}")
 
-    def _take(self, path: str, dataset: Any) -> None:  # noqa: ANN401 - of h5py
+    def _take(self, path: str, dataset: Any) -> None:
         where = f"{path}:{dataset.name}"
         if dataset.shape is None:
             raise Failure(f"{where}: is empty, it has no shape")
@@ -112,7 +112,7 @@ class Hdf5Source(Source):
         if self.chunks is None:
             return not found.id.get_storage_size()
 
-        def tell(chunk: Any) -> None:  # noqa: ANN401 - of h5py, which stops at any other answer than None
+        def tell(chunk: Any) -> None:
             visit(tuple(chunk.chunk_offset))
 
         found.id.chunk_iter(tell)
@@ -123,7 +123,7 @@ class Hdf5Source(Source):
         self._file.close()
 
 
-def _check_filters(where: str, dataset: Any) -> None:  # noqa: ANN401 - of h5py
+def _check_filters(where: str, dataset: Any) -> None:
     """Raise unless all filters of a dataset are there, with hdf5plugin's help if need be."""
     h5z = importlib.import_module("h5py.h5z")
     created = dataset.id.get_create_plist()
@@ -141,7 +141,7 @@ def _check_filters(where: str, dataset: Any) -> None:  # noqa: ANN401 - of h5py
             )
 
 
-def _read_attribute(dataset: Any, name: str, *, single: bool) -> object:  # noqa: ANN401 - of h5py
+def _read_attribute(dataset: Any, name: str, *, single: bool) -> object:
     """Return an attribute's value; of one that cannot be read the error, which no format can keep.
 
     With `single` a list of one value is that value: NetCDF writes all numbers so.
@@ -158,7 +158,7 @@ def _read_attribute(dataset: Any, name: str, *, single: bool) -> object:  # noqa
     return _decoded(value)
 
 
-def _decoded(value: Any) -> object:  # noqa: ANN401 - of h5py
+def _decoded(value: Any) -> object:
     """Return text of a fixed length, which h5py gives as bytes, as text; what is no UTF-8 stays what it is."""
     try:
         if isinstance(value, bytes):
@@ -289,7 +289,7 @@ def _create(
     return target
 
 
-def _make_room(file: Any, name: str, *, replace: bool) -> None:  # noqa: ANN401 - of h5py
+def _make_room(file: Any, name: str, *, replace: bool) -> None:
     h5py = importlib.import_module("h5py")
     if name not in file:
         return

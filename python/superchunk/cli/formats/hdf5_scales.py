@@ -25,28 +25,28 @@ _OF_ALL: Final = frozenset({"DIMENSION_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid
 _OF_SCALES: Final = frozenset({"CLASS", "NAME", "REFERENCE_LIST"})
 
 
-def is_bookkeeping(dataset: Any, name: str) -> bool:  # noqa: ANN401 - of h5py
+def is_bookkeeping(dataset: Any, name: str) -> bool:
     """Return whether an attribute only says which dimensions there are."""
     return name in _OF_ALL or (name in _OF_SCALES and _is_scale(dataset))
 
 
-def is_bare_dimension(dataset: Any) -> bool:  # noqa: ANN401 - of h5py
+def is_bare_dimension(dataset: Any) -> bool:
     """Return whether a dataset is the name of a dimension and has no values."""
     h5ds = importlib.import_module("h5py.h5ds")
     return _is_scale(dataset) and (h5ds.get_scale_name(dataset.id) or b"").startswith(_BARE)
 
 
-def _is_scale(dataset: Any) -> bool:  # noqa: ANN401 - of h5py
+def _is_scale(dataset: Any) -> bool:
     found: bool = importlib.import_module("h5py.h5ds").is_scale(dataset.id)
     return found
 
 
-def _base(dataset: Any) -> str:  # noqa: ANN401 - of h5py
+def _base(dataset: Any) -> str:
     """Return the last part of a dataset's name."""
     return str(dataset.name or "").rpartition("/")[2]
 
 
-def dimensions_of(dataset: Any) -> tuple[str, ...] | None:  # noqa: ANN401 - of h5py
+def dimensions_of(dataset: Any) -> tuple[str, ...] | None:
     """Return the name of each dimension, empty for one without; None if none has a name."""
     names = []
     for dimension in dataset.dims:
@@ -57,7 +57,7 @@ def dimensions_of(dataset: Any) -> tuple[str, ...] | None:  # noqa: ANN401 - of 
     return tuple(names) if any(names) else None
 
 
-def name_dimensions(dataset: Any, dimensions: tuple[str, ...] | None) -> None:  # noqa: ANN401 - of h5py
+def name_dimensions(dataset: Any, dimensions: tuple[str, ...] | None) -> None:
     """Give the dimensions of a new dataset their names."""
     h5py = importlib.import_module("h5py")
     group = dataset.parent

@@ -164,7 +164,7 @@ def _version(plan: Plan) -> int:
     return plan.zarr_format or (2 if foreign else 3)
 
 
-def _compressor(plan: Plan, version: int) -> Any:  # noqa: ANN401 - of another package
+def _compressor(plan: Plan, version: int) -> Any:
     """Return Blosc's codec, which every Zarr library has, with the parameters that were asked for."""
     codec = (plan.codec or "zstd").lower()
     level = 5 if plan.level is None else plan.level
