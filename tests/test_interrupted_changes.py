@@ -5,19 +5,21 @@ from __future__ import annotations
 import gc
 import shutil
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pytest
+from labs.interrupts import with_exits
 
 import superchunk
 from superchunk import SChunk
 from superchunk._store import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     State = tuple[object, ...]
@@ -30,6 +32,23 @@ KINDS = ["memory", "file", "folder", "array"]
 ITEM = np.arange(100, dtype="i4").tobytes()
 POINTS = 25
 """Interrupts that are tried in each operation; a prime step between them finds others in each."""
+
+
+@pytest.fixture(autouse=True)
+def _registry_is_free() -> Iterator[None]:
+    """Check that no interrupt leaves a lock held that every thread needs which opens a frame."""
+    yield
+    found: list[bool] = []
+
+    def take() -> None:
+        found.append(registry._lock.acquire(timeout=5))
+        if found[0]:
+            registry._lock.release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    assert found == [True]
 
 
 class Interrupt:
@@ -49,8 +68,8 @@ class Interrupt:
     def _entered(self, frame: FrameType, event: str, arg: object) -> Any:
         return self._line(frame, event, arg) if frame.f_code.co_filename.startswith(PACKAGE) else None
 
-    def _line(self, _frame: FrameType, event: str, _arg: object) -> Any:
-        if event == "line":
+    def _line(self, frame: FrameType, event: str, _arg: object) -> Any:
+        if event == "line" and frame.f_lasti not in with_exits(frame.f_code):
             self.lines += 1
             if self.lines == self.at:
                 sys.settrace(None)

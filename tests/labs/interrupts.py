@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType, FrameType, TracebackType
 
-__all__ = ["KINDS", "Failure", "Report", "operations", "run"]
+__all__ = ["KINDS", "Failure", "Report", "operations", "run", "with_exits"]
 
 Grain = Literal["line", "signal", "opcode"]
 GRAINS: Final[tuple[Grain, ...]] = ("line", "signal", "opcode")
@@ -106,7 +106,7 @@ class Interrupt:
         return self._opcode if self._grain == "opcode" else functools.partial(self._signal, _places(frame.f_code))
 
     def _line(self, frame: FrameType, event: str, _: object) -> Callable[..., Any]:
-        if event == "line" and frame.f_lasti not in _exits(frame.f_code):
+        if event == "line" and frame.f_lasti not in with_exits(frame.f_code):
             self._met(frame)
         return self._line
 
@@ -154,7 +154,7 @@ def _places(code: CodeType) -> frozenset[int]:
 
 
 @functools.cache
-def _exits(code: CodeType) -> frozenset[int]:
+def with_exits(code: CodeType) -> frozenset[int]:
     """Return where in `code` a ``with`` begins to call ``__exit__``: CPython looks for no signals before."""
     steps = list(dis.get_instructions(code))
     names = [step.opname for step in steps]
