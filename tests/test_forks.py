@@ -15,6 +15,7 @@ import superchunk
 from superchunk._store import forks as _forks
 from superchunk._store.followed import FollowedFile
 from superchunk._store.followed_folder import FollowedFolder
+from superchunk._store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,6 +201,27 @@ def test_a_child_changes_its_copy_of_a_store_in_memory() -> None:
     with Busy(write):
         assert in_child(child) == 2
     assert s.nchunks == 1
+
+
+def test_a_fork_beside_a_closed_store_in_memory_lets_go_of_everything(path: str) -> None:
+    closed = superchunk.SChunk(CHUNK)
+    store = closed._handle.store
+    assert isinstance(store, MemoryStore)
+    closed.close()
+    with superchunk.open(path, mode="a") as s:
+        assert in_child(lambda: first_bytes(s)[:3]) == [0, 1, 2]  # an error of the hook would be unraisable
+        taken: list[bool] = []
+
+        def take() -> None:
+            taken.append(s._handle.store._open.lock.acquire(blocking=False))
+            if taken[0]:
+                s._handle.store._open.lock.release()
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join()
+        assert taken == [True]
+    assert store.lock is not None
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ class _Holding(threading.local):
 
     def __init__(self) -> None:
         """Begin without anything."""
-        self.all: list[tuple[_Forked, bool]] = []
+        self.all: list[tuple[_Forked, threading.RLock | None]] = []
 
 
 _holding = _Holding()
@@ -166,23 +166,25 @@ def _before_fork() -> None:
     _commit_waiting()
     until = time.monotonic() + _PATIENCE
     for one in list(forked):
-        _holding.all.append((one, one.lock.acquire(timeout=max(until - time.monotonic(), 0))))
+        lock = one.lock  # kept, for a store that is closed meanwhile has another
+        held = lock.acquire(timeout=max(until - time.monotonic(), 0))
+        _holding.all.append((one, lock if held else None))
 
 
 def _after_fork_in_parent() -> None:
     while _holding.all:
-        one, held = _holding.all.pop()
-        if held:
-            one.lock.release()
+        _, lock = _holding.all.pop()
+        if lock is not None:
+            lock.release()
 
 
 def _after_fork() -> None:
     global _lock  # noqa: PLW0603 - the old one may be held by a thread that is not here
     _lock = threading.RLock()
     while _holding.all:
-        one, held = _holding.all.pop()
+        one, lock = _holding.all.pop()
         with suppress(Exception):  # of one that is closed, or whose file is gone: others have to start anew, too
-            one.after_fork(torn=not held)
+            one.after_fork(torn=lock is None)
 
 
 atexit.register(_commit_last)
