@@ -275,7 +275,7 @@ def proven_trailer(
     """Return a trailer with a commit record and its fingerprint (docs/format/integrity.md).
 
     `plain` is the trailer without record, of fingerprint type 3; `record` is the frame's header,
-    settled, sealed_from and pending. The fingerprint covers the bits of the header that `mask` has, of the
+    last_synced, sealed_from and pending. The fingerprint covers the bits of the header that `mask` has, of the
     same length, and the index chunk: exactly that, or None without data.
     """
 
@@ -289,7 +289,7 @@ def check_seals(sources: Sequence[Source], nthreads: int = 1) -> list[tuple[int,
     a permission, are raised. Takes 256 KB for each thread.
     """
 
-def check_run(fd: int, base: int, entries: Buffer, room: int, nthreads: int = 1) -> tuple[bytes, bytes, bytes]:
+def check_run(fd: int, base: int, entries: Buffer, extent: int, nthreads: int = 1) -> tuple[bytes, bytes, bytes]:
     """Compare many chunks of one open file with their seals: status, cbytes and nbytes of each.
 
     The chunks begin at `base` plus each of `entries`, 64-bit integers of this machine that
