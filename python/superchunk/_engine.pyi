@@ -270,11 +270,11 @@ def hash128(parts: Sequence[Source]) -> bytes:
     """
 
 def proven_trailer(
-    plain: bytes, record: tuple[bytes, int, int, bool], mask: bytes, index_chunk: Source | None
+    trailer: bytes, record: tuple[bytes, int, int, bool], mask: bytes, index_chunk: Source | None
 ) -> bytes:
     """Return a trailer with a commit record and its fingerprint (docs/format/integrity.md).
 
-    `plain` is the trailer without record, of fingerprint type 3; `record` is the frame's header,
+    `trailer` is the trailer without record, of fingerprint type 3; `record` is the frame's header,
     last_synced, sealed_from and pending. The fingerprint covers the bits of the header that `mask` has, of the
     same length, and the index chunk: exactly that, or None without data.
     """
@@ -293,8 +293,8 @@ def check_run(fd: int, base: int, entries: Buffer, extent: int, nthreads: int = 
     """Compare many chunks of one open file with their seals: status, cbytes and nbytes of each.
 
     The chunks begin at `base` plus each of `entries`, 64-bit integers of this machine that
-    ascend from 0 or more to `room` at most, or ValueError. Each may reach to the next one, the
-    last to `room`. Status (8 bits) and cbytes (32 bits, as this machine writes them) are what
+    ascend from 0 or more to `extent` at most, or ValueError. Each may reach to the next one, the
+    last to `extent`. Status (8 bits) and cbytes (32 bits, as this machine writes them) are what
     `check_seals` says of these bytes, nbytes (32 bits) is what the header says, 0 if that breaks the
     format. Many small chunks come with one read. Takes 256 KB for each thread.
     """
