@@ -23,7 +23,7 @@ from superchunk._codec.plugins import check_available, hooks_for
 from superchunk._codec.read_plan import chunks_of
 from superchunk._codec.stored_chunks import chunk_bytes
 from superchunk.exceptions import TruncatedError
-from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, Filter, number_of
+from superchunk.params import MAX_BUFFERSIZE, MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, Filter, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -214,11 +214,12 @@ def encode_data(store: ChunkStore, encoder: Encoder, data: AnyBuffer, at: int, a
     """
     view = byte_view(data)
     nbytes = view.nbytes
-    check_buffersize(nbytes, "data")
-    if not nbytes:
+    if not 0 < nbytes <= MAX_BUFFERSIZE:
+        check_buffersize(nbytes, "data")
         msg = "data: expected at least 1 byte, a chunk cannot be empty"
         raise ValueError(msg)
-    check_change(store, added=added, nbytes=nbytes)
+    if store.meta:  # as an array has
+        check_change(store, added=added, nbytes=nbytes)
     return encoder.chunk(view, at)
 
 

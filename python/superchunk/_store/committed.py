@@ -18,7 +18,6 @@ import threading
 import warnings
 from abc import abstractmethod
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
@@ -33,7 +32,6 @@ from superchunk._store import registry
 from superchunk._store.changes import Mark, MutableChunkTable, PastTable, check_same_length
 from superchunk._store.file import storage_error
 from superchunk._store.loading import check_fingerprint, settings_of
-from superchunk._store.seals import ENTRIES_END
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
@@ -106,21 +104,17 @@ def _bare_trailer(sealing: bool) -> bytes:  # noqa: FBT001 - kept by it
     return Trailer(fingerprint_type=FINGERPRINT_TYPE if sealing else 0).to_bytes()
 
 
-@dataclass(frozen=True, init=False)
 class FrameMark(Mark):
     """What a frame on the disk was."""
 
-    written: int
-    raw_header: bytes
-    layers: Mapping[str, tuple[int, int]]
-    dirty: bool
-    index_changed: bool
-    authors: frozenset[object]
+    __slots__ = ()
 
-    @property
-    def meta(self) -> Mapping[str, bytes]:
-        """The fixed metalayers, raw."""
-        return {name: self.raw_header[at : at + n] for name, (at, n) in self.layers.items()}
+    authors: frozenset[object]
+    _written: int
+    _raw_header: bytes
+    _dirty: bool
+    _index_changed: bool
+    _stale_seals: bool
 
 
 class _Held:
@@ -164,14 +158,11 @@ class CommittedFrame(MutableChunkTable):
         self.sync_level: SyncLevel = "explicit"
         self.sealing = True
         self._last_trailer: tuple[object, bool, bytes] = (None, False, b"")
-        super().__init__(
-            settings_of(loaded.header),
-            loaded.index,
-            nbytes=loaded.header.nbytes,
-            chunksize=loaded.header.chunksize,
-            vlblocks=None,
-            vlmeta=loaded.trailer.vlmeta,
-        )
+        self.lock = threading.RLock()
+        self.changes = []
+        self._specials = {}
+        self.version = self.epoch = self._edits = 0
+        self._urgent = False
         self._adopt(loaded)
         registry.forked.add(self)
 
@@ -358,9 +349,9 @@ class CommittedFrame(MutableChunkTable):
         self.vlmeta = loaded.trailer.vlmeta
         self.frame_len = header.frame_len
         self._vlblocks = None if header.nbytes else header.vlblocks
-        self._raw_header = loaded.raw_header
+        self._raw_header = raw = loaded.raw_header
         self._layers = loaded.layers
-        self._meta: dict[str, bytes] | None = None
+        self.meta = {name: raw[at : at + n] for name, (at, n) in loaded.layers.items()} if loaded.layers else {}
         self._index_len, self._index_of = loaded.index_len, len(loaded.index)
         self._trailer_len = loaded.trailer_len
         self._live = None if header.nbytes else (0, 0)
@@ -375,23 +366,13 @@ class CommittedFrame(MutableChunkTable):
 
     def _remember(self, nchunks: int) -> None:
         """Take the present state, with an index without a journal, for the committed one."""
-        self._committed_mark = None
+        self._committed_mark = self._committed_past = None
         self.epoch += 1
         self._committed_header = self._raw_header
         self._committed_nchunks = nchunks
         self._index_changed = self._dirty = False
         self._written = 0
-        self._meta = None
         self.authors = frozenset()
-
-    @property
-    def meta(self) -> Mapping[str, bytes]:
-        """The fixed metalayers, raw."""
-        meta = self._meta
-        if meta is None:
-            raw, layers = self._raw_header, self._layers
-            meta = self._meta = {name: raw[at : at + n] for name, (at, n) in layers.items()} if layers else {}
-        return meta
 
     @property
     def header_bytes(self) -> bytes:
@@ -402,15 +383,6 @@ class CommittedFrame(MutableChunkTable):
     def sealed(self) -> bool:
         """Whether seals behind chunks prove something: nobody else changed the frame."""
         return not self._stale_seals
-
-    @property
-    def seals(self) -> range | None:
-        """The entries whose chunks have seals; None: no seal proves anything."""
-        return None if self._stale_seals else range(self._first_sealed(), ENTRIES_END)
-
-    @abstractmethod
-    def _first_sealed(self) -> int:
-        """Return the first entry from which on all chunks have seals."""
 
     def prove(self) -> None:
         """Compare the frame with its fingerprint, if that was put off.
@@ -443,17 +415,6 @@ class CommittedFrame(MutableChunkTable):
 
     # Changing.
 
-    def _noted(self) -> dict[str, Any]:
-        """Return the fields of a `FrameMark`."""
-        noted = super()._noted()
-        noted["written"] = self._written
-        noted["raw_header"] = self._raw_header
-        noted["layers"] = self._layers
-        noted["dirty"] = self._dirty
-        noted["index_changed"] = self._index_changed
-        noted["authors"] = self.authors
-        return noted
-
     def undo(self, mark: Mark) -> None:
         """Come back to the state of `mark`, if nothing was committed or loaded since."""
         self._settle()
@@ -461,9 +422,8 @@ class CommittedFrame(MutableChunkTable):
             return
         noted = cast("FrameMark", mark)
         self._undo(noted)
-        self._written, self._raw_header = noted.written, noted.raw_header
-        self._dirty, self._index_changed, self.authors = noted.dirty, noted.index_changed, noted.authors
-        self._meta = None
+        self._written, self._raw_header = noted._written, noted._raw_header
+        self._dirty, self._index_changed, self.authors = noted._dirty, noted._index_changed, noted.authors
         super().undo(mark)
 
     def _undo(self, mark: Any) -> None:
@@ -480,10 +440,15 @@ class CommittedFrame(MutableChunkTable):
 
     def finish(self, change: Change) -> None:
         """End a change; what then waits for its commit is its owner's."""
-        if self.version != change.mark.version:
+        mark = change.mark
+        if self.version != mark.version and change.owner not in self.authors:
             self.authors |= {change.owner}
-        super().finish(change)
-        if not self._dirty and self.changes[0] is change:
+        if self.changes[0] is not change:
+            return
+        if self._edits != mark._edits:
+            self._done(at_once=self._urgent or change.at_once or change.transaction, sync=change.transaction)
+            self._urgent = False
+        if not self._dirty:
             self.authors = frozenset()
 
     def noted(self, mark: Mark) -> None:
@@ -526,26 +491,25 @@ class CommittedFrame(MutableChunkTable):
         at, length = self._layers[name]
         raw = self._raw_header
         self._raw_header = raw[:at] + bytes(content) + raw[at + length :]
-        self._meta = None
+        self.meta = {**self.meta, name: bytes(content)}
         self._edited(at_once=at_once)
-
-    def _changed(self) -> None:
-        super()._changed()
-        self._dirty = self._index_changed = True
 
     # Committing.
 
-    def done(self, *, at_once: bool, sync: bool) -> None:
-        """Commit, unless waiting is cheaper by far."""
+    def _done(self, *, at_once: bool, sync: bool) -> None:
+        """Commit, `at_once` or unless waiting is cheaper by far, and wait for the disk to `sync`."""
         self._dirty = True
         nchunks = len(self.index)
         if at_once or not nchunks:
             self.commit(sync=sync)
-        elif self._overhead(self._expected_index_len(nchunks)) <= self._written:
-            chunk = self.index.to_chunk()
-            self._index_len, self._index_of = len(chunk), nchunks
-            if self._overhead(len(chunk)) <= self._written:
-                self.commit(chunk)
+        else:
+            most = self._written // _COMMIT_SHARE - self._trailer_len - FIXED_LEN
+            known = self._index_of
+            if (self._index_len * nchunks // known if known else CHUNK_MIN + ENTRY_LEN * nchunks) <= most:
+                chunk = self.index.to_chunk()
+                self._index_len, self._index_of = len(chunk), nchunks
+                if len(chunk) <= most:
+                    self.commit(chunk)
         if self._dirty:
             self.epoch += 1  # it waits, and is done all the same
             self.index.tidy()
@@ -616,15 +580,6 @@ class CommittedFrame(MutableChunkTable):
                     self.commit()
             finally:
                 self.lock.release()
-
-    def _overhead(self, index_len: int) -> int:
-        """Return how many chunk bytes make a commit with such an index cheap."""
-        return _COMMIT_SHARE * (index_len + self._trailer_len + FIXED_LEN)
-
-    def _expected_index_len(self, nchunks: int) -> int:
-        if self._index_of:
-            return self._index_len * nchunks // self._index_of
-        return CHUNK_MIN + ENTRY_LEN * nchunks
 
     def _index_chunk(self, known: bytes | None) -> bytes:
         """Return the index chunk, and remember how long it is."""

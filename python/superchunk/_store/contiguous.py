@@ -43,7 +43,7 @@ from superchunk._store.locks import WriterLock, leads_to, separate
 from superchunk._store.names import aside_of, take_name
 from superchunk._store.orphans import remove_orphans
 from superchunk._store.recovery import newest_intact
-from superchunk._store.seals import checked_tail
+from superchunk._store.seals import ENTRIES_END, checked_tail
 from superchunk._store.target import ReplaceRule
 from superchunk.exceptions import (
     DamagedFrameError,
@@ -87,18 +87,25 @@ def refuse_if_written(final: str, path: str) -> None:
         file.close()
 
 
-@dataclass(frozen=True, init=False)
 class FileMark(FrameMark):
     """What a frame in one file was."""
 
+    __slots__ = ()
+
     file: FileBytes
-    base: int
-    room: int
-    end: int
+    _base: int
+    _room: int
+    _end: int
+    _sealed_from: int
+
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return None if self._stale_seals else range(max(self._sealed_from - len(self._raw_header), 0), ENTRIES_END)
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the range of the file that begins with chunk `nchunk`."""
-        return range_in(self.file, self.base, self.room, entry, nchunk)
+        return range_in(self.file, self._base, self._room, entry, nchunk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +142,7 @@ class Switch:
 class ContiguousState(CommittedFrame):
     """A contiguous frame in a file, and the lock that writers take on it; shared by the handles of this process."""
 
+    mark_type = FileMark
     switch: Switch | None
 
     def __init__(self, file: FileBytes, start: int, loaded: Loaded, size: int) -> None:
@@ -294,8 +302,10 @@ class ContiguousState(CommittedFrame):
         self._pending = loaded.record is not None and loaded.record.pending
         super()._adopt(loaded)
 
-    def _first_sealed(self) -> int:
-        return max(self._sealed_from - len(self._raw_header), 0)
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return FileMark(self).seals
 
     # Reading.
 
@@ -467,17 +477,10 @@ class ContiguousState(CommittedFrame):
 
     # Changing.
 
-    def mark(self) -> FileMark:
-        """Return what the frame is now."""
-        noted = self._noted()
-        noted["file"], noted["base"] = self.file, self._base
-        noted["room"], noted["end"] = self._room, self._end
-        return FileMark(noted)
-
     def _undo(self, mark: Any) -> None:
         """Come back to the chunks of `mark`; what was written behind them is an orphaned tail."""
         self._orphaned_tail = True
-        self._room, self._end = mark.room, mark.end
+        self._room, self._end = mark._room, mark._end
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         """Write `chunks` behind the frame's end."""

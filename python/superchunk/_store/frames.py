@@ -84,8 +84,8 @@ class _HandleChange(Change):
         if state.changes or state.switch is not None:
             state.heal()
         if not state.writing:  # after a fork, or with another file in place of ours
-            state.enable_writing(takes_lock_turns=handle._sidecar is not None)  # noqa: SLF001
-        state.sync_level, state.sealing = handle._writes_with  # noqa: SLF001
+            state.enable_writing(takes_lock_turns=handle._sidecar is not None)
+        state.sync_level, state.sealing = handle._writes_with
         state.follow()
         self._seen = state.version
         begun: CommittedFrame | None = super().begin()
@@ -97,8 +97,8 @@ class _HandleChange(Change):
         try:
             super().end(kind)
         finally:
-            if handle._seen == self._seen:  # noqa: SLF001 - of this file
-                handle._seen = state.version  # noqa: SLF001
+            if handle._seen == self._seen:
+                handle._seen = state.version
 
 
 class FrameStore(TableView):
@@ -430,7 +430,10 @@ class FrameStore(TableView):
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
         lock_turns = None if self._sidecar is None else self._lock_turns
-        change = _HandleChange(self._frame, self._token, transaction=transaction, at_once=lock_turns is not None)
+        state = self._state
+        if state is None or state.successor is not None:
+            state = self._frame
+        change = _HandleChange(state, self._token, transaction=transaction, at_once=lock_turns is not None)
         change.handle = self
         return _engine.Section(change, None if lock_turns is None else self._turn(lock_turns))
 
@@ -636,7 +639,10 @@ class FrameStore(TableView):
     @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
-        return self._open.meta
+        state = self._state
+        if state is None or state.successor is not None or state.meta:
+            return self._open.meta
+        return state.meta  # a frame that has none never gets one
 
     @property
     def dead_bytes(self) -> int:
@@ -665,7 +671,9 @@ class FrameStore(TableView):
         if table is not state:
             return Snapshot(table.index.copy(), table.place, table.fixed_size, table.seals, state.most_stored())
         with state.lock:
-            return Snapshot(state.index.copy(), state.mark().place, state.fixed_size, state.seals, state.most_stored())
+            return Snapshot(
+                state.index.copy(), state.mark_type(state).place, state.fixed_size, state.seals, state.most_stored()
+            )
 
     def prove(self) -> None:
         """Compare index and metadata with the frame's fingerprint, if that was put off.

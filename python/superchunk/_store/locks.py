@@ -18,6 +18,7 @@ import os
 import sys
 from contextlib import suppress
 from typing import Final
+from weakref import WeakSet
 
 from superchunk._store.file import storage_error
 from superchunk.exceptions import LockedError, StorageError
@@ -114,21 +115,16 @@ class WriterLock:
     close it.
     """
 
-    __slots__ = ("_fd", "_forks", "_inherited", "_marked")
+    __slots__ = ("__weakref__", "_fd", "_forks", "_inherited", "_marked", "held")
 
     def __init__(self) -> None:
         """Make a lock that holds nothing."""
+        self.held = False
+        """Whether this process took the lock and has not let go of it; True as well where nothing can be locked."""
         self._fd = -1
         self._marked = False
         self._inherited = False
         self._forks = _forks
-
-    @property
-    def held(self) -> bool:
-        """Whether this process took the lock and has not let go of it; True as well where nothing can be locked."""
-        if self._forks != _forks:
-            self._forget()
-        return self._fd >= 0
 
     def acquire(self, fd: int, path: str, *, shared: bool = False) -> None:
         """Take the lock, or fail at once. Holding it already is fine.
@@ -155,6 +151,9 @@ class WriterLock:
         """
         if self.held:
             return
+        if self._forks != _forks:
+            self._forget()
+        _taken.add(self)
         if self._inherited:
             separate(fd, path)
             self._inherited = False
@@ -168,7 +167,9 @@ class WriterLock:
                 if error.errno not in CANNOT_LOCK:
                     raise storage_error(error, path) from error
             self._fd = fd
+            self.held = True
         except BaseException:  # an interrupt, too, which may come when it is locked already
+            self.held = False
             self._fd, self._marked = -1, False
             with suppress(OSError):
                 flock(fd, LOCK_UN)
@@ -184,19 +185,28 @@ class WriterLock:
         if self._marked and self._fd >= 0:
             flock(self._fd, LOCK_UN)
         self._marked = False  # now, so that an interrupt leaves something to be done again
+        self.held = False
         self._fd = -1
 
     def _forget(self) -> None:
         """Forget the lock without unlocking it, in a child process: it is the parent's."""
         self._forks = _forks
+        self.held = False
         self._fd = -1
         self._marked = False
         self._inherited = True
 
 
+_taken: WeakSet[WriterLock] = WeakSet()
+"""Locks that this process has taken; in a child they are the parent's."""
+
+
 def _after_fork() -> None:
     global _forks  # noqa: PLW0603 - a child counts on from its parent
     _forks += 1
+    for lock in list(_taken):
+        lock._forget()
+    _taken.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -390,7 +390,7 @@ def _counter_in(raw: bytes) -> int:
 
 def _after_fork() -> None:
     for sidecar in list(_sidecars):
-        sidecar._after_fork()  # noqa: SLF001 - this module's own
+        sidecar._after_fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -25,7 +25,7 @@ import errno
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from superchunk import _engine
 from superchunk._format.index import Index, count_special
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from superchunk._engine import Source
+    from superchunk._store.changes import MutableChunkTable
     from superchunk._store.loading import Loaded
     from superchunk._store.protocol import FrameSettings
     from superchunk._store.registry import Use
@@ -95,16 +96,27 @@ _BELOW_CBYTES = 32
 _MOST_MOVES = 1000
 
 
-@dataclass(frozen=True, init=False)
 class FolderMark(FrameMark):
     """What a frame in a directory was."""
+
+    __slots__ = ("lengths",)
 
     folder: FileBytes
     file: FileBytes
     """The index file, which entries may still have to be read from."""
-    pending: int
-    placed: int
-    dropped: int
+    _all_sealed: bool
+
+    def __init__(self, table: MutableChunkTable) -> None:
+        """Note down what the frame is now, and how long its lists are."""
+        super().__init__(table)
+        state = cast("SparseState", table)
+        self.lengths = len(state._pending), len(state._placed), len(state._dropped)
+        """How many ids were pending, placed and dropped: these lists grow where they are."""
+
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return None if self._stale_seals else range(0 if self._all_sealed else ENTRIES_END, ENTRIES_END)
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the file of chunk `nchunk`."""
@@ -126,6 +138,7 @@ class SparseState(CommittedFrame):
     """A sparse frame in a directory, and the lock that writers take on it; shared by the handles of this process."""
 
     sparse = True
+    mark_type = FolderMark
     switch: Switch | None
 
     def __init__(self, folder: FileBytes, file: FileBytes, loaded: Loaded, *, private: bool = False) -> None:
@@ -287,8 +300,10 @@ class SparseState(CommittedFrame):
         if self._writer.held:
             self._learn_files()
 
-    def _first_sealed(self) -> int:
-        return 0 if self._all_sealed else ENTRIES_END
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return FolderMark(self).seals
 
     # Reading.
 
@@ -540,29 +555,22 @@ class SparseState(CommittedFrame):
 
     # Changing.
 
-    def mark(self) -> FolderMark:
-        """Return what the frame is now."""
-        noted = self._noted()
-        noted["folder"], noted["file"] = self.folder, self.file
-        noted["pending"], noted["placed"] = len(self._pending), len(self._placed)
-        noted["dropped"] = len(self._dropped)
-        return FolderMark(noted)
-
     def _undo(self, mark: Any) -> None:
         """Come back to the chunk files of `mark`; files written since are removed."""
-        for ident in self._pending[mark.pending :]:
+        pending, placed, dropped = mark.lengths
+        for ident in self._pending[pending:]:
             if not try_to_remove(self._path_of(ident)):
                 self._garbage.add(ident)
-        self._ids.reserved.update(self._placed[mark.placed :])
-        del self._pending[mark.pending :], self._placed[mark.placed :], self._dropped[mark.dropped :]
+        self._ids.reserved.update(self._placed[placed:])
+        del self._pending[pending:], self._placed[placed:], self._dropped[dropped:]
 
     def committed(self) -> CommittedFrame | PastTable | None:
         """Return the committed state; what its chunks take stands in the header."""
         past = super().committed()
-        if isinstance(past, PastTable) and past._live is None:  # noqa: SLF001 - of one package
+        if isinstance(past, PastTable) and past._live is None:
             index = past.index
             specials = sum(entry < 0 for entry in index.slice(0, len(index)))
-            past._live = (self._header_cbytes, specials)  # noqa: SLF001 - as above
+            past._live = (self._header_cbytes, specials)
         return past
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
