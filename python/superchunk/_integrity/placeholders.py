@@ -15,7 +15,7 @@ fixed metalayer    what the frame is                           its chunks
 Whoever reads them as data gets zeros. So every entry point that returns data refuses them; a cache that says that all
 of it was fetched is read, with a warning. `SChunk` and `schunk_from_cframe` give the chunks as they are.
 
-Source: docs/format/metalayers.md, "Frames that stand for something else".
+Source: docs/format/metalayers.md, "Frames that represent other objects".
 """
 
 from __future__ import annotations
