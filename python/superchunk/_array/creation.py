@@ -58,7 +58,7 @@ def empty(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayK
 
 
 def zeros(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
-    """Return an array of zeros, which takes no room, however large.
+    """Return an array of zeros, which takes no space, however large.
 
     Parameters
     ----------

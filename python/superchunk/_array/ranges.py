@@ -177,7 +177,7 @@ def eye(
     dtype: DTypeLike = np.float64,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
-    """Return zeros with ones on a diagonal, as `numpy.eye`; only chunks on the diagonal take room.
+    """Return zeros with ones on a diagonal, as `numpy.eye`; only chunks on the diagonal take space.
 
     Parameters
     ----------

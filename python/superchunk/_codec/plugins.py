@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 HookOwner: TypeAlias = "Callable[[], object | None]"
-"""Returns the SChunk that user codecs and filters are told about, None if there is none any more."""
+"""Returns the SChunk that user codecs and filters get, None if it no longer exists."""
 UserFunction: TypeAlias = "Callable[[NDArray[np.uint8], NDArray[np.uint8], int, Any], Any]"
 
 ucodecs_registry: Final[dict[int, tuple[str, UserFunction, UserFunction]]] = {}

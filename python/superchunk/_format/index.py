@@ -107,8 +107,8 @@ def special_kind(entry: int, nchunk: int) -> int:
     return kind
 
 
-def check_entry(entry: int, nchunk: int, room: int) -> int:
-    """Return the bytes from `entry` to the end of a data section of `room` bytes.
+def check_entry(entry: int, nchunk: int, data_len: int) -> int:
+    """Return the bytes from `entry` to the end of a data section of `data_len` bytes.
 
     Raises
     ------
@@ -116,10 +116,10 @@ def check_entry(entry: int, nchunk: int, room: int) -> int:
         A chunk does not fit into them.
 
     """
-    left = room - entry
+    left = data_len - entry
     if left < CHUNK_MIN:
         raise FormatError(
-            f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {room - CHUNK_MIN}", found=entry
+            f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {data_len - CHUNK_MIN}", found=entry
         )
     return left
 

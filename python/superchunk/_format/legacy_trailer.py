@@ -118,7 +118,7 @@ class LegacyTrailer:
             raise FormatError(
                 "user metadata length",
                 at=at + _BLOB_AT + 1,
-                expected=f"{size - MIN_TRAILER_LEN}, as the trailer has room for",
+                expected=f"{size - MIN_TRAILER_LEN}, as the trailer can hold",
                 found=length,
             )
         begin = _BLOB_AT + 5

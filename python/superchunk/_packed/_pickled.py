@@ -125,7 +125,7 @@ def _array(at: int, raw: object, described: object, shape: object, *, fortran: b
     order: Literal["C", "F"] = "F" if fortran else "C"
     try:
         flat: AnyArray
-        if not len(raw):  # nothing has earned memory: neither lengths of 0 nor items of 0 bytes
+        if not len(raw):  # no memory budget: lengths of 0 and items of 0 bytes
             flat = np.ndarray(shape, dtype, buffer=bytearray(1))
             return flat.copy() if count == 0 else flat
         flat = np.frombuffer(bytearray(raw), dtype, count)  # a copy of bytes: one of items would leave gaps undefined

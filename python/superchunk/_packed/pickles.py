@@ -87,7 +87,7 @@ def unpack(packed_object: AnyBuffer, **kwargs: Any) -> Any:
         The chunk.
     **kwargs
         Those of the unpickler (`encoding`, `errors`, `fix_imports`); they change nothing
-        here, because byte strings of Python 2 are told apart without them.
+        here, because byte strings of Python 2 are distinguished without them.
 
     Raises
     ------

@@ -199,11 +199,11 @@ def grid_of(schunk: SChunk, shape: tuple[int, ...], chunks: tuple[int, ...], cut
         if not isinstance(part, range):
             lines.append([part // size])
             continue
-        met = range(part[0] // size, part[-1] // size + 1)
-        step = -(-len(met) // most)
+        shown = range(part[0] // size, part[-1] // size + 1)
+        step = -(-len(shown) // most)
         thinned |= step > 1
-        lines.append(list(met[::step]))
-        edges.append([min(n * size, extent) for n in [*met[::step], met.stop]])
+        lines.append(list(shown[::step]))
+        edges.append([min(n * size, extent) for n in [*shown[::step], shown.stop]])
     numbers = np.ravel_multi_index(np.meshgrid(*lines, indexing="ij"), counts).reshape(-1) if counts else np.zeros(1)
     among = [int(number) for number in numbers]
     return ChunkGrid(cells=superchunk.chunk_map(schunk, len(among), among=among), edges=tuple(edges), thinned=thinned)

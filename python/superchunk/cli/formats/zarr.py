@@ -143,7 +143,7 @@ def create(place: Path, plan: Plan) -> ZarrTarget:
     if np.dtype(array.dtype) != plan.dtype:
         raise Failure(f"Zarr format {version} makes {array.dtype} of the dtype {plan.dtype}")
     target = ZarrTarget(chunks=chunks, begins_filled=True, array=array, attributes={})
-    target.settled = {"chunks": list(chunks), "zarr_format": version}
+    target.resolved = {"chunks": list(chunks), "zarr_format": version}
     if version == 2 and plan.dimensions is not None:  # noqa: PLR2004
         if all(plan.dimensions):
             target.attributes[DIMENSIONS] = list(plan.dimensions)
