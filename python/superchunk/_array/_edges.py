@@ -57,9 +57,9 @@ def choose_edges(sizes: Sequence[int], target: float, stretch: float, care: floa
         edges[thin] = sizes[thin]
         target /= sizes[thin]
         cut.remove(thin)
-    if equal < 2:  # noqa: PLR2004 - too few for two items in each direction
+    if equal < 2:  # too few for two items in each direction
         for i in reversed(cut):
-            edges[i] = _fit(sizes[i], min(target, sizes[i]), care) if target >= 2 else 1  # noqa: PLR2004
+            edges[i] = _fit(sizes[i], min(target, sizes[i]), care) if target >= 2 else 1
             target /= edges[i]
         return tuple(edges)
     for done, i in enumerate(cut):

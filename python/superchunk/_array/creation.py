@@ -237,7 +237,7 @@ def fromiter(
     iterable: Iterable[Any],
     shape: Lengths,
     dtype: DTypeLike,
-    c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    c_order: bool = True,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
     """Return an array of the values that an iterable gives.

@@ -67,7 +67,7 @@ def _check_id(ident: int, taken: object) -> None:
 
 def register_codec(
     codec_name: str,
-    id: int,  # noqa: A002  (the name users know)
+    id: int,
     encoder: UserFunction | None = None,
     decoder: UserFunction | None = None,
     version: int = 1,
@@ -106,7 +106,7 @@ def register_codec(
 
 
 def register_filter(
-    id: int,  # noqa: A002  (the name users know)
+    id: int,
     forward: UserFunction | None = None,
     backward: UserFunction | None = None,
     name: str | None = None,

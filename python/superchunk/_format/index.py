@@ -304,7 +304,7 @@ class Index:
         if len(journal) > 1 and (len(journal) > self._len + _DECODE_WHOLE or journal[-1][0] == _ALL):
             first = self.as_of(0)
             if first is not None:
-                journal[:] = [(_ALL, 0, first._content, 0)]  # noqa: SLF001 - of this class
+                journal[:] = [(_ALL, 0, first._content, 0)]  # noqa: SLF001  - of this class
 
     def as_of(self, mark: JournalMark) -> Index | None:
         """Return the index as it was at `mark`, also while another thread changes it; None if that never stops."""
@@ -312,7 +312,7 @@ class Index:
             tick = self._tick
             past, journal = self.copy(), self._journal[mark:]
             if not tick & 1 and self._tick == tick:
-                past._take_back(journal)  # noqa: SLF001 - as above
+                past._take_back(journal)  # noqa: SLF001  - as above
                 return past
             time.sleep(0)
         return None

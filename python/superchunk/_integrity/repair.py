@@ -252,7 +252,7 @@ def _rule(target: str, there: str | None) -> ReplaceRule:
     if there is None:
         return ReplaceRule(path=target)
     try:
-        status = os.stat(there)  # noqa: PTH116 - a str all the way
+        status = os.stat(there)
     except OSError as error:
         raise storage_error(error, target) from error
     return ReplaceRule(path=target, identity=(status.st_dev, status.st_ino))
@@ -329,7 +329,7 @@ def _chunk_of(plan: Plan, piece: RecoveredChunk, *, variable: bool) -> bytes:
     kind = piece.special or (_ZERO if variable else _UNINIT)
     if variable:
         return repeated_chunk(kind, piece.nbytes, typesize)
-    if typesize > 255 or piece.nbytes % typesize:  # noqa: PLR2004 - what a chunk can record
+    if typesize > 255 or piece.nbytes % typesize:  # what a chunk can record
         typesize = 1
     return _engine.special_chunk(kind, piece.nbytes, typesize)
 

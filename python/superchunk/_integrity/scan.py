@@ -89,7 +89,7 @@ def judge(source: Source, info: ChunkInfo, status: int, budget: Budget, layout: 
     """Return what is known of a chunk of which `check_seals` said `status`."""
     if status == 0:
         return "whole"
-    if status > 2:  # noqa: PLR2004 - no seal, or another one's
+    if status > 2:  # no seal, or another one's
         return "damaged"
     try:
         return "whole" if decode_chunk(source, layout, itemsize=info.typesize, budget=budget) else "not decoded"

@@ -150,7 +150,7 @@ def _verify_at(there: str, path: str, offset: int, how: _How) -> VerifyReport:
 def _stamp(path: str) -> tuple[int, ...] | None:
     """Return what tells the committed states of a frame apart: file, length and times; None if there is none."""
     try:
-        found = os.stat(joined(path, INDEX_NAME) if is_folder(path) else path)  # noqa: PTH116 - a str all the way
+        found = os.stat(joined(path, INDEX_NAME) if is_folder(path) else path)
     except OSError:
         return None
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -581,7 +581,7 @@ class ContiguousState(FollowedFile):
     def _sync(self) -> None:
         self.file.sync()
         if self._new_name and self.unpublished is None:
-            folder = os.path.dirname(os.path.realpath(self.path))  # noqa: PTH120 - a str all the way
+            folder = os.path.dirname(os.path.realpath(self.path))
             sync_folder(folder, display_path=self.path)
             self._new_name = False
         self.fresh = False

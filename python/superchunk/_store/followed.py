@@ -162,7 +162,7 @@ class FollowedFile(CommittedFrame):
     def _has_heir(self) -> bool:
         """Return whether another file has the name of this one."""
         try:
-            status = os.stat(self.path)  # noqa: PTH116 - a str all the way
+            status = os.stat(self.path)
         except OSError:
             return False
         return (status.st_dev, status.st_ino) != self.file.identity()

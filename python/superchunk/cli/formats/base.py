@@ -142,7 +142,7 @@ class Target(ABC):
     def set_attribute(self, name: str, value: object) -> None:
         """Keep a value; one of `FOREIGN` says why it cannot be kept."""
 
-    def finish(self) -> None:  # noqa: B027 - most have nothing left to write
+    def finish(self) -> None:  # noqa: B027  - most have nothing left to write
         """Write what is said only once everything is there."""
 
     @abstractmethod
