@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         uint32,
         uint64,
     )
-    from superchunk._api.opening import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe  # noqa: A004
+    from superchunk._api.opening import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe
     from superchunk._array.chunks_intersecting import get_slice_nchunks
     from superchunk._array.chunkwise import ChunkInfoNDArray
     from superchunk._array.converting import array, asarray, astype, copy

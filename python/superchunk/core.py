@@ -99,7 +99,7 @@ def compress(
     src: AnyBuffer,
     typesize: int | None = 8,
     clevel: int = 1,
-    filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (the name users know)
+    filter: Filter | str = Filter.SHUFFLE,
     codec: Codec | str = Codec.ZSTD,
 ) -> bytes:
     """Compress a buffer into one chunk.
@@ -197,7 +197,7 @@ def compress_blosc1(
     src: AnyBuffer,
     typesize: int = 8,
     clevel: int = 5,
-    filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (as in `compress`)
+    filter: Filter | str = Filter.SHUFFLE,
     codec: Codec | str = Codec.BLOSCLZ,
 ) -> bytes:
     """Compress a buffer into one chunk of Blosc1, for readers that know no other.
@@ -278,12 +278,12 @@ def _decompress_into(view: memoryview, dst: AnyBuffer, nthreads: int) -> None:
 
 
 @overload
-def decompress(src: AnyBuffer, dst: None = None, as_bytearray: Literal[False] = False) -> bytes: ...  # noqa: FBT002
+def decompress(src: AnyBuffer, dst: None = None, as_bytearray: Literal[False] = False) -> bytes: ...
 @overload
-def decompress(src: AnyBuffer, dst: None = None, as_bytearray: bool = False) -> bytes | bytearray: ...  # noqa: FBT001, FBT002
+def decompress(src: AnyBuffer, dst: None = None, as_bytearray: bool = False) -> bytes | bytearray: ...
 @overload
-def decompress(src: AnyBuffer, dst: AnyBuffer, as_bytearray: bool = False) -> None: ...  # noqa: FBT001, FBT002
-def decompress(src: AnyBuffer, dst: AnyBuffer | None = None, as_bytearray: bool = False) -> bytes | bytearray | None:  # noqa: FBT001, FBT002
+def decompress(src: AnyBuffer, dst: AnyBuffer, as_bytearray: bool = False) -> None: ...
+def decompress(src: AnyBuffer, dst: AnyBuffer | None = None, as_bytearray: bool = False) -> bytes | bytearray | None:
     """Decompress one chunk.
 
     Parameters
@@ -490,7 +490,7 @@ def get_clib(bytesobj: AnyBuffer) -> str:
     return _CLIBS[codec]
 
 
-def compressor_list(plugins: bool = False) -> list[Codec]:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+def compressor_list(plugins: bool = False) -> list[Codec]:
     """Return the codecs that are built in, or all that have a name."""
     return list(Codec) if plugins else _cpu.builtin_codecs()
 
@@ -555,7 +555,7 @@ def get_blocksize() -> int:
     return _state.blocksize
 
 
-def set_releasegil(gilstate: bool) -> bool:  # noqa: FBT001  (positional for users of python-blosc2)
+def set_releasegil(gilstate: bool) -> bool:
     """Set a flag and return the previous one; the engine releases the GIL in any case."""
     previous, _state.releasegil = _state.releasegil, bool(gilstate)
     return previous

@@ -42,7 +42,7 @@ MAX_VLMETA: Final = 8192
 _SIXTEEN: Final = b"\x10\xa0"
 """Dimensions of an array's layer whose array markers are none in MessagePack (docs/format/b2nd.md)."""
 _TRUSTED_NBYTES: Final = 2**26
-"""Bytes that a value may unpack to without having earned it."""
+"""Bytes that a value may unpack to whatever its stored size."""
 _TRUSTED_RATIO: Final = 1024
 """Bytes beyond that, per compressed byte."""
 
@@ -309,10 +309,10 @@ class VlMeta(MutableMapping[str, Any]):
             msg = f"vlmeta: no metalayer {name!r}"
             raise MetalayerKeyError(msg) from None
         nbytes = _engine.describe(chunk).nbytes
-        if nbytes > _earned(len(chunk)):
+        if nbytes > _most_unpacked(len(chunk)):
             msg = (
                 f"vlmeta[{name!r}]: its chunk of {len(chunk)} bytes claims to hold {nbytes}, "
-                f"expected at most {_earned(len(chunk))}"
+                f"expected at most {_most_unpacked(len(chunk))}"
             )
             raise MetalayerValueError(msg)
         return _engine.decompress(chunk)
@@ -465,7 +465,7 @@ def _read_frame(code: int, payload: bytes) -> object:
     return superchunk.from_cframe(payload)
 
 
-def _earned(cbytes: int) -> int:
+def _most_unpacked(cbytes: int) -> int:
     """Return how many bytes a chunk of `cbytes` may be trusted to hold."""
     return _TRUSTED_NBYTES + _TRUSTED_RATIO * cbytes
 
@@ -474,6 +474,6 @@ def _compressed(content: AnyBuffer) -> bytes:
     """Return a value as the chunk that goes into the trailer."""
     raw = bytes(byte_view(content, "content"))
     chunk = _engine.compress(raw, _engine.EncodeParams(codec=5, clevel=5, typesize=1))
-    if len(raw) > _earned(len(chunk)):  # what we write, we must be willing to read
+    if len(raw) > _most_unpacked(len(chunk)):  # what we write, we must be willing to read
         chunk = _engine.compress(raw, _engine.EncodeParams(codec=5, clevel=0, typesize=1))
     return chunk

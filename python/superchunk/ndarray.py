@@ -17,7 +17,7 @@ from superchunk._array.ndarray import NDArray, OIndex
 __all__ = ["NDArray", "NDField", "OIndex", "Operand"]
 
 
-class Operand(ABC):  # noqa: B024 - a name to ask `isinstance` for, as in python-blosc2
+class Operand(ABC):  # noqa: B024  - a name to ask `isinstance` for, as in python-blosc2
     """What can stand where an array is asked for: an `NDArray` or an `NDField`.
 
     superchunk does not compute, so the class has no methods; it serves `isinstance`.

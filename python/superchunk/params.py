@@ -425,7 +425,7 @@ class CParams:
             codec: Codec | int | str = Codec.ZSTD,
             codec_meta: int = 0,
             clevel: int = 5,
-            use_dict: bool = False,  # noqa: FBT001, FBT002 - positional for users of python-blosc2
+            use_dict: bool = False,
             typesize: int = 8,
             nthreads: int = ...,
             blocksize: int = 0,

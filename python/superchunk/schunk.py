@@ -322,9 +322,9 @@ class SChunk(ContextManaged):
         """Return a SChunk on a store that exists."""
         schunk = cls.__new__(cls)
         if cparams is None:
-            schunk._attach(handle, None, dparams or DParams())  # noqa: SLF001  (its own)
+            schunk._attach(handle, None, dparams or DParams())
         else:
-            schunk._attach_opened(handle, cparams, dparams or DParams())  # noqa: SLF001  (its own)
+            schunk._attach_opened(handle, cparams, dparams or DParams())
         return schunk
 
     def _attach(self, handle: Handle, cparams: CParams | Encoder | None, dparams: DParams) -> None:
@@ -864,7 +864,7 @@ class SChunk(ContextManaged):
         with store.batch():
             return store.append([encode_data(store, encoder, data, store.nbytes)])
 
-    def insert_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
+    def insert_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:
         """Compress `data` into a chunk before chunk `nchunk`; the number of chunks appends.
 
         `copy` is taken for compatibility. Returns the new number of chunks.
@@ -883,7 +883,7 @@ class SChunk(ContextManaged):
             number = _checked_place(store, nchunk)
             return store.insert(number, [encode_data(store, self._encoder, data, chunk_start(store, number))])
 
-    def update_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:  # noqa: FBT001  (positional for users of python-blosc2)
+    def update_data(self, nchunk: int, data: AnyBuffer, copy: bool) -> int:
         """Compress `data` in the place of chunk `nchunk`.
 
         `copy` is taken for compatibility. Returns the number of chunks; on an empty
@@ -1566,14 +1566,14 @@ class SChunk(ContextManaged):
             deserialize=self._handle.options.deserialize,
         )
         duplicate = SChunk.__new__(SChunk)
-        duplicate._attach(handle, chosen, decompress)  # noqa: SLF001  (of the same class)
+        duplicate._attach(handle, chosen, decompress)
         target = handle.store
         with publishing(handle):
             if cparams is None and self._decoder.postfilter is None:
                 transfer(store, target, progress)
                 return duplicate
             with store.pinned(), target.batch():
-                insert_groups(target, recompressed(store, self._decoder, duplicate._encoder, progress))  # noqa: SLF001  (as above)
+                insert_groups(target, recompressed(store, self._decoder, duplicate._encoder, progress))
                 for name, chunk in store.vlmeta.items():
                     target.set_vlmeta(name, chunk)
         return duplicate

@@ -45,7 +45,7 @@ _OF_OTHERS: Final[dict[str, tuple[object, ...]]] = {
 """How python-blosc2 opens what is remote or no frame: keywords, and their values that say nothing of a local frame."""
 
 
-def open(  # noqa: A001  (the name users know)
+def open(
     urlpath: str | os.PathLike[str],
     mode: str | None = "r",
     offset: int = 0,
@@ -176,7 +176,7 @@ def open(  # noqa: A001  (the name users know)
     try:
         if handle.options.mode == "w" and not is_array(handle.store):
             reset_handle(handle)
-        return _fitting(SChunk._of_handle(handle, cparams, decompress))  # noqa: SLF001  (its own constructor for this)
+        return _fitting(SChunk._of_handle(handle, cparams, decompress))
     except SuperchunkError as error:  # the layer of an array knows of no file
         handle.close()
         raise about(error, os.fspath(urlpath)) from None
@@ -221,7 +221,7 @@ def load(urlpath: str | os.PathLike[str], offset: int = 0, **kwargs: Any) -> Any
         return opened.copy(contiguous=True)
 
 
-def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deserialize = "safe") -> SChunk:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deserialize = "safe") -> SChunk:
     """Return a SChunk on a contiguous frame in memory.
 
     Parameters
@@ -250,10 +250,10 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
     content = bytes(view) if copy else view
     legacy = read_legacy(content)
     store = read_cframe(content) if legacy is None else legacy
-    return SChunk._of_handle(Handle(store, OpenOptions(deserialize=wanted), contiguous=True))  # noqa: SLF001
+    return SChunk._of_handle(Handle(store, OpenOptions(deserialize=wanted), contiguous=True))
 
 
-def ndarray_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deserialize = "safe") -> NDArray:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+def ndarray_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deserialize = "safe") -> NDArray:
     """Return an NDArray on a contiguous frame in memory; see `schunk_from_cframe`.
 
     Raises
@@ -269,7 +269,7 @@ def ndarray_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Dese
     return NDArray(schunk_from_cframe(cframe, copy, deserialize))
 
 
-def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize = "safe") -> Any:  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize = "safe") -> Any:
     """Return what a contiguous frame in memory holds, a SChunk or an NDArray; see `schunk_from_cframe`.
 
     Raises
@@ -283,7 +283,7 @@ def from_cframe(cframe: AnyBuffer, copy: bool = True, deserialize: Deserialize =
 
 def _fitting(schunk: SChunk) -> SChunk | NDArray:
     """Return the array that a SChunk holds, or the SChunk."""
-    handle = schunk._handle  # noqa: SLF001  (it has just been made)
+    handle = schunk._handle
     meta = handle.store.meta
     if not meta:
         return schunk

@@ -24,18 +24,18 @@ _FAR: Final = 4
 _MUCH_CARE: Final = 50
 
 
-def choose_edges(sizes: Sequence[int], room: float, stretch: float, care: float) -> tuple[int, ...]:
-    """Return edges with a product of about `room`.
+def choose_edges(sizes: Sequence[int], target: float, stretch: float, care: float) -> tuple[int, ...]:
+    """Return edges with a product of about `target`.
 
     Dimensions no longer than the others' edges are one piece. The others get equal edges, but for the
-    last of them, which gets longer ones: its items lie side by side. Where there is no room for two in each
+    last of them, which gets longer ones: its items lie side by side. Where two in each do not fit
     direction, the last dimensions are one piece and the first are cut into single items.
 
     Parameters
     ----------
     sizes
         What is cut, for each dimension; 0 gives an edge of 0.
-    room
+    target
         The product wanted, at least 1. Not exceeded by more than a few times.
     stretch
         How many times longer the last edge is than another in two dimensions; of d dimensions the root of
@@ -48,24 +48,24 @@ def choose_edges(sizes: Sequence[int], room: float, stretch: float, care: float)
     cut = [i for i, size in enumerate(sizes) if size > 1]
     longer = equal = 1.0
     while cut:
-        longer = min(stretch ** (1 / (len(cut) - 1)), max(room, 1.0)) if len(cut) > 1 else 1.0
-        equal = (room / longer) ** (1 / len(cut))
+        longer = min(stretch ** (1 / (len(cut) - 1)), max(target, 1.0)) if len(cut) > 1 else 1.0
+        equal = (target / longer) ** (1 / len(cut))
         wanted = {i: equal * longer if i == cut[-1] else equal for i in cut}
         thin = min(cut, key=lambda i: (sizes[i] / wanted[i], -i))
         if sizes[thin] > wanted[thin]:
             break
         edges[thin] = sizes[thin]
-        room /= sizes[thin]
+        target /= sizes[thin]
         cut.remove(thin)
-    if equal < 2:  # noqa: PLR2004 - no room for two items in each direction
+    if equal < 2:  # too few for two items in each direction
         for i in reversed(cut):
-            edges[i] = _fit(sizes[i], min(room, sizes[i]), care) if room >= 2 else 1  # noqa: PLR2004
-            room /= edges[i]
+            edges[i] = _fit(sizes[i], min(target, sizes[i]), care) if target >= 2 else 1
+            target /= edges[i]
         return tuple(edges)
     for done, i in enumerate(cut):
         left = len(cut) - done
-        edges[i] = _fit(sizes[i], room if left == 1 else (room / longer) ** (1 / left), care)
-        room /= edges[i]
+        edges[i] = _fit(sizes[i], target if left == 1 else (target / longer) ** (1 / left), care)
+        target /= edges[i]
     return tuple(edges)
 
 

@@ -64,7 +64,7 @@ def get_slice_nchunks(schunk: Any, key: Any) -> NDArray[np.int64]:
 def _of_items(schunk: SChunk, key: Any) -> NDArray[np.int64]:
     """Return the chunks of a list of items."""
     if isinstance(key, (tuple, list)):
-        if len(key) != 2:  # noqa: PLR2004
+        if len(key) != 2:
             msg = f"key: expected the two ends of a slice, got {len(key)} values"
             raise ArgumentError(msg)
         key = slice(*key)

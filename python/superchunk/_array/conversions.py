@@ -68,7 +68,7 @@ class NumPyConversions:  # noqa: PLW1641  (an array has no hash, a field has one
 
     # All items.
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NumpyArray[Any]:  # noqa: FBT001  (NumPy's)
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NumpyArray[Any]:
         """Return all items as a NumPy array.
 
         Raises

@@ -36,7 +36,7 @@ __all__ = ["array", "asarray", "astype", "copy"]
 
 def asarray(
     array: object,
-    copy: bool | None = None,  # noqa: FBT001  (positional for users of python-blosc2)
+    copy: bool | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "unsafe",
     **kwargs: Unpack[ArrayKeywords],
@@ -101,7 +101,7 @@ def asarray(
 
 def array(
     array: object,
-    copy: bool | None = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    copy: bool | None = True,
     dtype: DTypeLike | None = None,
     casting: Casting = "unsafe",
     **kwargs: Unpack[ArrayKeywords],
@@ -114,7 +114,7 @@ def astype(
     array: object,
     dtype: DTypeLike,
     casting: Casting = "unsafe",
-    copy: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    copy: bool = True,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
     """Return the items of an array as another dtype, cast chunk by chunk.

@@ -58,7 +58,7 @@ def empty(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayK
 
 
 def zeros(shape: Lengths, dtype: DTypeLike = np.float64, **kwargs: Unpack[ArrayKeywords]) -> NDArray:
-    """Return an array of zeros, which takes no room, however large.
+    """Return an array of zeros, which takes no space, however large.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def fromiter(
     iterable: Iterable[Any],
     shape: Lengths,
     dtype: DTypeLike,
-    c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    c_order: bool = True,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
     """Return an array of the values that an iterable gives.

@@ -98,7 +98,7 @@ def build_array(
 
 
 def build_special(plan: ArrayPlan, kind: SpecialValue, value: bytes | None = None) -> SChunk:
-    """Make the super-chunk of an array of one value, whose chunks take no room or next to none.
+    """Make the super-chunk of an array of one value, whose chunks take almost no space.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ def _check_array(name: str, array: object) -> None:
 def reshape(
     src: NDArray,
     shape: Sequence[int] | int,
-    c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    c_order: bool = True,
     **kwargs: Any,
 ) -> NDArray:
     """Return a one-dimensional array's items as a new array of another shape; see `NDArray.reshape`."""
@@ -193,7 +193,7 @@ def permute_dims(
     if len(order) != ndim:
         msg = f"axes: expected each of {ndim} dimensions once, got {axes}"
         raise ArgumentError(msg)
-    if ndim < 2:  # noqa: PLR2004  (nothing to turn)
+    if ndim < 2:  # nothing to turn
         return asarray(given, **kwargs)
     return NDArray(permuted(given, order, kwargs))
 
@@ -214,7 +214,7 @@ def transpose(x: object, axes: Sequence[SupportsIndex] | None = None, **kwargs: 
 def save(
     array: NDArray,
     urlpath: str | os.PathLike[str],
-    contiguous: bool = True,  # noqa: FBT001, FBT002  (as in python-blosc2)
+    contiguous: bool = True,
     **kwargs: Any,
 ) -> None:
     """Write a copy of `array` to a file, or with `contiguous` False to a directory; see `NDArray.save`."""

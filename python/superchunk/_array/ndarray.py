@@ -556,7 +556,7 @@ class NDArray(NumPyConversions, ContextManaged):
     def mT(self) -> NDArray:  # noqa: N802  (NumPy's name)
         """A copy in memory with the last two dimensions in reverse order; without two that is a ValueError."""
         ndim = self.ndim
-        if ndim < 2:  # noqa: PLR2004  (rows and columns)
+        if ndim < 2:  # rows and columns
             msg = f"mT: expected an array of at least two dimensions, got {ndim}"
             raise ArgumentError(msg)
         return self._permuted((*range(ndim - 2), ndim - 1, ndim - 2))
@@ -597,7 +597,7 @@ class NDArray(NumPyConversions, ContextManaged):
         self,
         dtype: DTypeLike,
         casting: Casting = "unsafe",
-        copy: bool = True,  # noqa: FBT001, FBT002  (as in NumPy)
+        copy: bool = True,
         **kwargs: Unpack[ArrayKeywords],
     ) -> NDArray:
         """Return a copy cast to `dtype`; the array itself if it has that and `copy` is False.
@@ -634,7 +634,7 @@ class NDArray(NumPyConversions, ContextManaged):
     def reshape(
         self,
         shape: Sequence[int] | int,
-        c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+        c_order: bool = True,
         **kwargs: Unpack[ArrayKeywords],
     ) -> NDArray:
         """Return a one-dimensional array's items as a new array of another shape.
@@ -658,7 +658,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
         return NDArray(reshaped(self, shape, kwargs, c_order=c_order))
 
-    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Any) -> None:  # noqa: FBT001, FBT002  (as in python-blosc2)
+    def save(self, urlpath: str | os.PathLike[str], contiguous: bool = True, **kwargs: Any) -> None:
         """Write a copy to a file, or with `contiguous` False to a directory.
 
         Parameters

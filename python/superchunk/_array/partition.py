@@ -148,7 +148,7 @@ def _nbytes(chunks: tuple[int, ...], blocks: tuple[int, ...], itemsize: int) -> 
 
 
 def _blocks_for(chunks: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return the block shape for given chunks, in which rounding up to blocks must leave room."""
+    """Return the block shape for given chunks, in which rounding up to blocks must leave space."""
     for care in _CARES:
         blocks = _choose_blocks(chunks, itemsize, care)
         if padding(chunks, chunks, blocks) <= MOST_PADDING:
@@ -179,13 +179,13 @@ def _choose_chunks(
     shape: tuple[int, ...], blocks: tuple[int, ...], itemsize: int, care: float = _CARES[0]
 ) -> tuple[int, ...]:
     """Return the chunk shape for given blocks: equal numbers of them in each direction."""
-    room = max(CHUNK_NBYTES / max(prod(blocks) * itemsize, 1), 1.0)
+    target = max(CHUNK_NBYTES / max(prod(blocks) * itemsize, 1), 1.0)
     # A dimension of 0 with blocks in it is there to grow.
     counts = tuple(
         (-(-size // block) if size else _MAX_EDGE // block) if block else 0
         for size, block in zip(shape, blocks, strict=True)
     )
-    counts = choose_edges(counts, room, 1.0, care)
+    counts = choose_edges(counts, target, 1.0, care)
     return tuple(
         max(block, min(size, count * block)) if size else count * block
         for size, count, block in zip(shape, counts, blocks, strict=True)

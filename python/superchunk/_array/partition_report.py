@@ -103,7 +103,7 @@ class PartitionReport:
             return "the shape itself, for there are no items"
         if name == "blocks":
             return f"chosen near {_bytes(aim)}: small enough to decode for one item, large enough to compress"
-        return f"chosen near {_bytes(aim)}: as many blocks in each direction as there is room for"
+        return f"chosen near {_bytes(aim)}: as many blocks in each direction as fit"
 
     def _edge(self, axis: int) -> str:
         """Return why a block is as long as it is in a dimension."""
@@ -147,7 +147,7 @@ def explain_partition(
     --------
     >>> print(explain_partition((4096, 8192), "i8"))
     array   4096 x 8192 items of 8 bytes
-    chunks  128 x 2048: 2 MiB, chosen near 2 MiB: as many blocks in each direction as there is room for
+    chunks  128 x 2048: 2 MiB, chosen near 2 MiB: as many blocks in each direction as fit
     blocks  16 x 512: 64 KiB, chosen near 64 KiB: small enough to decode for one item, large enough to compress
     there are 128 chunks, 0.0% of padding; one item decodes a block
     axis 0: 4096 in 32 chunks of 8 blocks of 16 (cut as evenly as the shape allows); one index of it decodes 1 MiB

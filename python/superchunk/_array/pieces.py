@@ -111,7 +111,7 @@ def _has_a_place(first: object) -> bool:
         It could be either.
 
     """
-    if not isinstance(first, tuple) or len(first) != 2:  # noqa: PLR2004  (place and items)
+    if not isinstance(first, tuple) or len(first) != 2:  # place and items
         return False
     where, items = first
     parts = where if isinstance(where, tuple) else (where,)
@@ -138,7 +138,7 @@ def _placed(plan: ArrayPlan, pieces: Iterator[Any]) -> NDArray:
         put_special(schunk, plan, SpecialValue.ZERO, None)
         array = NDArray(schunk)
         for number, piece in enumerate(pieces):
-            if not isinstance(piece, tuple) or len(piece) != 2:  # noqa: PLR2004  (place and items)
+            if not isinstance(piece, tuple) or len(piece) != 2:  # place and items
                 msg = f"pieces[{number}]: expected (where, items) like the first, got {type(piece).__name__}"
                 raise ArgumentError(msg)
             array[piece[0]] = piece[1]

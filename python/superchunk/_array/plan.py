@@ -196,7 +196,7 @@ def _chosen_layout(shape: tuple[int, ...], itemsize: int, text: str) -> ArrayLay
 
 
 @lru_cache(maxsize=64)
-def _default_cparams(itemsize: int, blocksize: int, is_text: bool, nthreads: int) -> CParams:  # noqa: FBT001 - kept by it
+def _default_cparams(itemsize: int, blocksize: int, is_text: bool, nthreads: int) -> CParams:
     """Return how items are compressed if nobody says how."""
     if is_text:
         return CParams(typesize=itemsize, blocksize=blocksize, nthreads=nthreads, filters_meta=_UNICODE_METAS)

@@ -40,7 +40,7 @@ def arange(
     step: Any = 1,
     dtype: DTypeLike | None = None,
     shape: Lengths | None = None,
-    c_order: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    c_order: bool = True,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
     """Return evenly spaced values, as `numpy.arange`.
@@ -102,9 +102,9 @@ def linspace(
     stop: Any,
     num: int | None = None,
     dtype: DTypeLike | None = None,
-    endpoint: bool = True,  # noqa: FBT001, FBT002  (positional for users of python-blosc2)
+    endpoint: bool = True,
     shape: Lengths | None = None,
-    c_order: bool = True,  # noqa: FBT001, FBT002
+    c_order: bool = True,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
     """Return `num` values from `start` to `stop`, as `numpy.linspace`.
@@ -177,7 +177,7 @@ def eye(
     dtype: DTypeLike = np.float64,
     **kwargs: Unpack[ArrayKeywords],
 ) -> NDArray:
-    """Return zeros with ones on a diagonal, as `numpy.eye`; only chunks on the diagonal take room.
+    """Return zeros with ones on a diagonal, as `numpy.eye`; only chunks on the diagonal take space.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def _arithmetic(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return in which dtype NumPy computes the values of a range."""
     if dtype.kind in "mM":
         return np.dtype(np.int64)
-    if (dtype.kind == "f" and dtype.itemsize <= 2) or dtype.name == "bfloat16":  # noqa: PLR2004  (half precision)
+    if (dtype.kind == "f" and dtype.itemsize <= 2) or dtype.name == "bfloat16":  # half precision
         return np.dtype(np.float32)
     return dtype
 

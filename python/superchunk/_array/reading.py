@@ -252,7 +252,7 @@ def _box_of(selection: OrthogonalSelection) -> tuple[list[Any], list[Any]]:
             turns.append(slice(None, None, -1) if backwards and len(axis) > 1 else slice(None))
             ahead = axis[::-1] if backwards else axis
             box.append((ahead[0], ahead[-1] + 1, ahead.step))
-        elif len(axis) < 2 or bool((axis[1:] > axis[:-1]).all()):  # noqa: PLR2004  (a pair)
+        elif len(axis) < 2 or bool((axis[1:] > axis[:-1]).all()):  # a pair
             turns.append(slice(None))
             box.append(np.ascontiguousarray(axis))
         else:

@@ -47,7 +47,7 @@ class Decoder:
     Parameters
     ----------
     owner
-        Returns the object that user codecs and filters are told about.
+        Returns the object that user codecs and filters get.
     nthreads
         Threads for one call of the engine.
     typesize

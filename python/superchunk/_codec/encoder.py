@@ -89,7 +89,7 @@ class Encoder:
     cparams
         The parameters; here with six filters and metas from 0 to 255.
     owner
-        Whom user codecs and filters are told about.
+        The object that user codecs and filters get.
     meta
         Returns the fixed metalayers of the container; asked only for codecs and filters that need a shape.
 

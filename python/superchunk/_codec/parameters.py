@@ -65,7 +65,7 @@ def pipeline(cparams: CParams) -> tuple[bytes, bytes]:
 def _pipeline(
     choices: tuple[Filter | int, ...],
     numbers: tuple[int, ...],
-    bytedelta_idle: bool,  # noqa: FBT001 - kept by it
+    bytedelta_idle: bool,
 ) -> tuple[bytes, bytes]:
     filters, metas = bytearray(NFILTERS), bytearray(NFILTERS)
     for slot, (choice, meta) in enumerate(zip(choices, numbers, strict=True)):

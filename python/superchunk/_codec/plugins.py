@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 HookOwner: TypeAlias = "Callable[[], object | None]"
-"""Returns the SChunk that user codecs and filters are told about, None if there is none any more."""
+"""Returns the SChunk that user codecs and filters get, None if it no longer exists."""
 UserFunction: TypeAlias = "Callable[[NDArray[np.uint8], NDArray[np.uint8], int, Any], Any]"
 
 ucodecs_registry: Final[dict[int, tuple[str, UserFunction, UserFunction]]] = {}
@@ -67,7 +67,7 @@ def _check_id(ident: int, taken: object) -> None:
 
 def register_codec(
     codec_name: str,
-    id: int,  # noqa: A002  (the name users know)
+    id: int,
     encoder: UserFunction | None = None,
     decoder: UserFunction | None = None,
     version: int = 1,
@@ -106,7 +106,7 @@ def register_codec(
 
 
 def register_filter(
-    id: int,  # noqa: A002  (the name users know)
+    id: int,
     forward: UserFunction | None = None,
     backward: UserFunction | None = None,
     name: str | None = None,

@@ -18,7 +18,7 @@ __all__ = ["ChunkInfo", "chunk_bytes", "chunk_info", "lazy_chunk"]
 
 _SPECIAL_VALUES: Final = tuple(SpecialValue)
 _LAZY_NUMBERS: Final = 2**31
-"""Chunk numbers that a lazy chunk has room for."""
+"""Chunk numbers that a lazy chunk can store."""
 
 
 class ChunkInfo(NamedTuple):

@@ -98,7 +98,7 @@ def codecs(shape: tuple[int, ...], typesize: int) -> dict[int, tuple[Callable[..
 def _parameters(codec: int, meta: int, ndim: int, typesize: int) -> dict[str, float]:
     """Return what zfpy takes for a meta, 0 to 255."""
     if codec == _ACCURACY:
-        return {"tolerance": 10.0 ** (meta - 256 if meta > 127 else meta)}  # noqa: PLR2004  (a signed byte)
+        return {"tolerance": 10.0 ** (meta - 256 if meta > 127 else meta)}  # a signed byte
     if codec == _PRECISION:
         return {"precision": min(meta + _GAIN[ndim], _MAX_PRECISION)}
     # For fewer bits than the head of a block has, zfpy writes beyond its memory.
@@ -122,7 +122,7 @@ def _pair(
     zfpy: ModuleType, codec: int, shape: tuple[int, ...], typesize: int
 ) -> tuple[Callable[..., int], Callable[..., int]]:
     """Return encoder and decoder, as the engine calls them."""
-    dtype: np.dtype[Any] = np.dtype("<f4" if typesize == 4 else "<f8")  # noqa: PLR2004
+    dtype: np.dtype[Any] = np.dtype("<f4" if typesize == 4 else "<f8")
     nbytes, ndim = prod(shape) * typesize, len(shape)
 
     def encode(src: memoryview, dst: memoryview, meta: int) -> int:

@@ -60,7 +60,7 @@ def filters_text(cparams: CParams) -> str:
 def _svg(cells: Sequence[MapCell], chunks: int) -> str:
     """Return the strip."""
     width = _WIDTH / len(cells)
-    gap = 1.0 if width > 6 else 0.4  # noqa: PLR2004 - a hair between narrow cells
+    gap = 1.0 if width > 6 else 0.4  # a hair between narrow cells
     drawn = []
     for n, cell in enumerate(cells):
         paint = f'fill="{cell.colour}"'

@@ -24,7 +24,7 @@ def in_unit(nbytes: float) -> tuple[float, str]:
 
     """
     power = 0
-    while abs(nbytes) >= 1024 and power < len(_UNITS) - 1:  # noqa: PLR2004 - bytes of a KiB
+    while abs(nbytes) >= 1024 and power < len(_UNITS) - 1:  # bytes of a KiB
         nbytes, power = nbytes / 1024, power + 1
     return nbytes, _UNITS[power]
 

@@ -199,7 +199,7 @@ def _build(said: Any, *, align: bool = False) -> np.dtype[Any]:
         return _dtype([_listed_field(field, align=align) for field in said], align=align)
     if isinstance(said, dict):
         return _spelled(said, align=align or said.get("aligned") is True)
-    if isinstance(said, tuple) and len(said) == 2:  # noqa: PLR2004 - type and shape
+    if isinstance(said, tuple) and len(said) == 2:  # type and shape
         return _dtype((_build(said[0], align=align), _shape(said[1])))
     raise TypeError(f"expected a type, found {said!r}")
 
@@ -237,7 +237,9 @@ def _listed_field(field: Any, *, align: bool) -> tuple[Any, ...]:
     if not isinstance(field, tuple) or len(field) not in {2, 3}:
         raise TypeError(f"expected a field, found {field!r}")
     label, form, *shape = field
-    titled = isinstance(label, tuple) and len(label) == 2 and all(isinstance(part, str) for part in label)  # noqa: PLR2004 - title and name
+    titled = (
+        isinstance(label, tuple) and len(label) == 2 and all(isinstance(part, str) for part in label)
+    )  # title and name
     if not isinstance(label, str) and not titled:
         raise TypeError(f"expected a name, found {label!r}")
     built = _build(form, align=align)

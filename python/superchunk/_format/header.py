@@ -178,7 +178,7 @@ class FrameHeader(NamedTuple):
             use_dict=bool(other2 & 1),
             nthreads_comp=comp,
             nthreads_decomp=decomp,
-            has_vlmeta=has_vlmeta == 0xC3,  # noqa: PLR2004 - msgpack's true
+            has_vlmeta=has_vlmeta == 0xC3,  # msgpack's true
             varchunks=bool(general & _VARIABLE),
             vlblocks=bool(general & _VLBLOCKS),
             sparse=sparse,

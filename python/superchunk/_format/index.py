@@ -107,8 +107,8 @@ def special_kind(entry: int, nchunk: int) -> int:
     return kind
 
 
-def check_entry(entry: int, nchunk: int, room: int) -> int:
-    """Return the bytes from `entry` to the end of a data section of `room` bytes.
+def check_entry(entry: int, nchunk: int, data_len: int) -> int:
+    """Return the bytes from `entry` to the end of a data section of `data_len` bytes.
 
     Raises
     ------
@@ -116,10 +116,10 @@ def check_entry(entry: int, nchunk: int, room: int) -> int:
         A chunk does not fit into them.
 
     """
-    left = room - entry
+    left = data_len - entry
     if left < CHUNK_MIN:
         raise FormatError(
-            f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {room - CHUNK_MIN}", found=entry
+            f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {data_len - CHUNK_MIN}", found=entry
         )
     return left
 
@@ -307,7 +307,7 @@ class Index:
         if len(journal) > 1 and (len(journal) > self._len + _DECODE_WHOLE or journal[-1][0] == _ALL):
             first = self.as_of(0)
             if first is not None:
-                journal[:] = [(_ALL, 0, first._content, 0)]  # noqa: SLF001 - of this class
+                journal[:] = [(_ALL, 0, first._content, 0)]  # noqa: SLF001  - of this class
 
     def as_of(self, mark: JournalMark) -> Index | None:
         """Return the index as it was at `mark`, also while another thread changes it; None if that never stops."""
@@ -315,7 +315,7 @@ class Index:
             tick = self._tick
             past, journal = self.copy(), self._journal[mark:]
             if not tick & 1 and self._tick == tick:
-                past._take_back(journal)  # noqa: SLF001 - as above
+                past._take_back(journal)  # noqa: SLF001  - as above
                 return past
             time.sleep(0)
         return None

@@ -21,7 +21,7 @@
     0x52         metalayers     as today
 
 Integers are all big endian or all little endian. Nobody writes such frames any more, so
-every marker is checked. Frames of before are told by their first byte and refused.
+every marker is checked. Earlier frames are recognised by their first byte and refused.
 Never writes any of it; where the bytes are is the business of `_store.legacy`.
 
 Source: docs/format/legacy.md, "Header of 13 elements" and "Recognising a frame".

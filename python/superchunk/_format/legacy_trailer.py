@@ -112,13 +112,13 @@ class LegacyTrailer:
         if raw[:2] not in _STARTS:
             raise FormatError("trailer start", at=at, expected="94 01 or 0D 00", found=raw[:2].hex(" ").upper())
         marker, length = _BLOB[order].unpack_from(raw, _BLOB_AT)
-        if marker != 0xC6:  # noqa: PLR2004 - msgpack's bin 32
+        if marker != 0xC6:  # msgpack's bin 32
             raise FormatError("user metadata marker", at=at + _BLOB_AT, expected="0xC6", found=f"0x{marker:02X}")
         if length != size - MIN_TRAILER_LEN:
             raise FormatError(
                 "user metadata length",
                 at=at + _BLOB_AT + 1,
-                expected=f"{size - MIN_TRAILER_LEN}, as the trailer has room for",
+                expected=f"{size - MIN_TRAILER_LEN}, as the trailer can hold",
                 found=length,
             )
         begin = _BLOB_AT + 5

@@ -65,7 +65,7 @@ def trailer_len(tail: bytes, *, at: int, most: int) -> int:
     if len(tail) < TAIL_LEN:
         raise TruncatedError("trailer length", at=at, needed=TAIL_LEN, got=len(tail))
     marker, length = _TAIL.unpack_from(tail)[:2]
-    if marker != 0xCE:  # noqa: PLR2004 - msgpack's uint 32
+    if marker != 0xCE:  # msgpack's uint 32
         raise FormatError("trailer length marker", at=at, expected="0xCE", found=f"0x{marker:02X}")
     most = min(most, _MAX_TRAILER_LEN)
     if not MIN_TRAILER_LEN <= length <= most:

@@ -1,4 +1,4 @@
-"""What may be done for a file that is checked or repaired, so that nobody's file costs more than its size has earned.
+"""The memory budget of a file that is checked or repaired: work and memory are bounded by the size of the file.
 
 A chunk of 40 bytes may claim to hold 2 GB. What the budget refuses is not looked at, and is not charged: it is kept
 as it is and said to be unproven, never lost.
@@ -27,7 +27,7 @@ class Budget:
 
     @classmethod
     def of(cls, size: int) -> Budget:
-        """Return what a file of `size` bytes has earned."""
+        """Return the budget of a file of `size` bytes."""
         return cls(decode=256 * size + 4 * 2**30, read=64 * size + 2**26, unit=16 * size + 2**26)
 
     @classmethod

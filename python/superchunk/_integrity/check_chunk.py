@@ -139,7 +139,9 @@ class ChunkCheck:
             self._all_the_same(repeated, nchunks)
             return
         stored = 0
-        step = max(min(_SLAB_BYTES * nchunks // max(self._places.room, 1), _PART if self._places.apart else _SLAB), 16)
+        step = max(
+            min(_SLAB_BYTES * nchunks // max(self._places.data_len, 1), _PART if self._places.apart else _SLAB), 16
+        )
         for start in range(0, nchunks, step):
             try:
                 entries = self._index.slice(start, min(start + step, nchunks))
@@ -147,15 +149,15 @@ class ChunkCheck:
                 self._index_is_bad(str(error), nchunks - start)
                 return
             stored += len(entries) - count_special(entries)
-            if not self._places.apart and stored > self._places.room // CHUNK_MIN:
-                self._index_is_bad("it names more stored chunks than there is room for", nchunks - start)
+            if not self._places.apart and stored > self._places.data_len // CHUNK_MIN:
+                self._index_is_bad("it names more stored chunks than fit", nchunks - start)
                 return
-            if self._done > 4 * self._places.room + _SLAB_BYTES:
+            if self._done > 4 * self._places.data_len + _SLAB_BYTES:
                 self._index_is_bad("its chunks overlap, so that not all were looked at", nchunks - start)
                 return
             self._slab(start, entries)
             if self._progress is not None:
-                self._progress(min(self._done, self._places.room), self._places.room)
+                self._progress(min(self._done, self._places.data_len), self._places.data_len)
         if self._chunksize == 0 and self.counts[_SPECIAL]:
             self._check_special_sizes()
         if self._chunksize == 0 and self._total != self._nbytes and not self.counts[_DAMAGED]:
@@ -164,9 +166,9 @@ class ChunkCheck:
             self._find_overlaps()
 
     @property
-    def room(self) -> int:
+    def data_len(self) -> int:
         """Bytes of all chunks together, and of what stands between them."""
-        return self._places.room
+        return self._places.data_len
 
     def by_name(self) -> dict[str, int]:
         """Return how many chunks have which status."""
@@ -299,7 +301,7 @@ class ChunkCheck:
         if self._places.apart:
             return found
         for n, (status, _) in enumerate(found):
-            if status >= _HEADER and self._done <= 4 * self._places.room:
+            if status >= _HEADER and self._done <= 4 * self._places.data_len:
                 found[n] = again = _engine.check_seals([self._places.source(entries[n], None)])[0]
                 self._done += again[1] if again[0] < _HEADER else 0
         return found
@@ -327,11 +329,11 @@ class ChunkCheck:
 
     def _limits(self, entries: list[int]) -> list[int]:
         """Return how far each chunk can reach: to the next one, or to the end."""
-        room = self._places.room
+        data_len = self._places.data_len
         if all(map(operator.lt, entries, entries[1:])):
-            return [*map(operator.sub, entries[1:], entries), room - entries[-1]]
+            return [*map(operator.sub, entries[1:], entries), data_len - entries[-1]]
         order = sorted(set(entries))
-        after = dict(zip(order, [*order[1:], room], strict=True))
+        after = dict(zip(order, [*order[1:], data_len], strict=True))
         return [after[entry] - entry for entry in entries]
 
     def _judge(self, number: int, entry: int, answer: tuple[int, int]) -> int:
@@ -363,7 +365,7 @@ class ChunkCheck:
 
     def _damage_behind_no_seal(self, entry: int, cbytes: int) -> str:
         """Return why a chunk without a seal is damaged, if its seal can be found after all."""
-        if self._searched > 4 * self._places.room + _SLAB_BYTES:
+        if self._searched > 4 * self._places.data_len + _SLAB_BYTES:
             return ""
         whole = self._places.read(entry, _SEARCHED)
         self._searched += len(whole)

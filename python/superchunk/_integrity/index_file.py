@@ -74,7 +74,7 @@ def opened_index(folder: str) -> Iterator[IndexFile]:
             raise StorageError(errno.ENOENT, "no index file, and no chunk files", path)
         yield IndexFile(_EMPTY, "there is no index file")
         return
-    if os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114 - a str all the way
+    if os.path.islink(path) or not os.path.isfile(path):
         yield IndexFile(_EMPTY, "the index file is no regular file, or a symbolic link, which nobody follows")
         return
     file = _pinned(path)

@@ -161,7 +161,7 @@ class _Rest:
     record_is_damaged: bool = False
     """Whether `record` is made anew from the header, and all fits with that."""
     type_is_lost: bool = False
-    """Whether there is a commit record, or its room, and no fingerprint of type 3 that goes with it."""
+    """Whether there is a commit record, or space for one, and no fingerprint of type 3 that goes with it."""
     found: bytes = b""
     """The fingerprint as it should be, of type 3."""
 
@@ -191,8 +191,8 @@ class _Rest:
         )
 
 
-def _has_record_room(trailer: Trailer, length: int, header_len: int) -> bool:
-    """Return whether a trailer of `length` bytes has exactly the room of a commit record; writers drop both or none."""
+def _has_record_space(trailer: Trailer, length: int, header_len: int) -> bool:
+    """Whether a trailer of `length` bytes has exactly the space of a commit record: writers drop both or none."""
     return length != MIN_TRAILER_LEN and length - len(trailer.to_bytes()) == record_len(header_len)
 
 
@@ -214,7 +214,7 @@ class FrameInspection:
     """Whether it is that of an older commit, or may be."""
     trailer: Trailer | None = None
     """The trailer."""
-    room: int = 0
+    data_len: int = 0
     """Bytes of the data section."""
     overhead: int = 0
     """Bytes of all that is neither chunk nor seal nor dead."""
@@ -238,7 +238,7 @@ def examine(place: Bytes, budget: Budget | None = None) -> FrameInspection:
     place
         The frame, or the index file of a sparse one.
     budget
-        What may be done for its vlmetalayers; None: what its size has earned.
+        What may be done for its vlmetalayers; None: the budget of its size.
 
     Raises
     ------
@@ -346,22 +346,22 @@ def _lengths_there(raw: bytes) -> Iterator[tuple[int, int]]:
     """Yield the lengths of the header, as it stands there and as its metalayers tell it, with that of the data."""
     cbytes = int.from_bytes(raw[0x27:0x2F], "big")
     yield int.from_bytes(raw[0x0B:0x0F], "big"), cbytes
-    told = _told_len(raw)
-    if told:
-        yield told, cbytes
+    stated = _stated_len(raw)
+    if stated:
+        yield stated, cbytes
 
 
 def _lengths_by_index(place: Bytes, raw: bytes, frame_len: int) -> Iterator[tuple[int, int]]:
     """Yield the lengths of the header and of the data with which something that looks like an index chunk is one."""
-    (header_len, cbytes), told = next(_lengths_there(raw)), _told_len(raw)
+    (header_len, cbytes), stated = next(_lengths_there(raw)), _stated_len(raw)
     before = 0 if place.sparse else cbytes
     at = header_len + before
-    if header_len == told and at + _CHUNK_HEADER_LEN <= place.size and _was_index(place.read(_CHUNK_HEADER_LEN, at)):
+    if header_len == stated and at + _CHUNK_HEADER_LEN <= place.size and _was_index(place.read(_CHUNK_HEADER_LEN, at)):
         return
     for at in _like_indexes(place, frame_len):
         if not place.sparse:
-            yield told or header_len, at - (told or header_len)
-        if header_len != told:
+            yield stated or header_len, at - (stated or header_len)
+        if header_len != stated:
             yield at - before, cbytes
 
 
@@ -395,16 +395,16 @@ def _leads_to_chunks(place: Bytes, head: _Head, rest: _Rest) -> bool:
     if rest.index is None or place.sparse:
         return rest.index is not None
     entries = [entry for entry in rest.index.slice(0, min(len(rest.index), _MOST_TRIED)) if entry >= 0]
-    met = 0
+    matching = 0
     for entry in entries:
         at = head.fields.header_len + entry
         with suppress(SuperchunkError):
             _engine.describe(place.source(at, max(place.size - at, 0)))
-            met += 1
-    return 2 * met >= len(entries)
+            matching += 1
+    return 2 * matching >= len(entries)
 
 
-def _told_len(raw: bytes) -> int:
+def _stated_len(raw: bytes) -> int:
     """Return the length of a header as its metalayers tell it, 0 if they do not."""
     try:
         return max([at + length for at, length in read_metalayers(raw).values()], default=MIN_HEADER_LEN)
@@ -518,17 +518,17 @@ def _rest(place: Bytes, head: _Head) -> _Rest:
     has_data = has_data or (rest.trailer is None and header.cbytes > 0)
     rest.index_at = header.header_len + (header.cbytes if has_data and not place.sparse else 0)
     if has_data:
-        room = (rest.trailer_at or min(end, place.size)) - rest.index_at
+        available = (rest.trailer_at or min(end, place.size)) - rest.index_at
         try:
-            _read_index(place, header, rest, room)
+            _read_index(place, header, rest, available)
         except SuperchunkError as error:
             rest.index_error = str(error)
     if rest.trailer is None or rest.index_error:
         return rest
     rest.record = CommitRecord.of_trailer(rest.raw_trailer, header.header_len)
     if not rest.says_fingerprint:
-        room = _has_record_room(rest.trailer, len(rest.raw_trailer), header.header_len)
-        rest.type_is_lost = room or rest.record is not None
+        available = _has_record_space(rest.trailer, len(rest.raw_trailer), header.header_len)
+        rest.type_is_lost = available or rest.record is not None
     chunk: list[Source] = [place.source(rest.index_at, rest.index_len)] if has_data else []
     trailer = rest.raw_trailer
     typed = trailer[:-_TYPE_AT] + bytes((FINGERPRINT_TYPE,)) + trailer[1 - _TYPE_AT :]
@@ -568,12 +568,12 @@ def _read_trailer(place: Bytes, head: _Head, rest: _Rest) -> None:
         rest.trailer_error = str(error)
 
 
-def _read_index(place: Bytes, header: FrameHeader, rest: _Rest, room: int) -> None:
+def _read_index(place: Bytes, header: FrameHeader, rest: _Rest, available: int) -> None:
     """Read the index chunk; raise FormatError if that cannot be."""
     at = rest.index_at
-    if room < 0 or at > place.size:
+    if available < 0 or at > place.size:
         raise TruncatedError("index chunk", at=at, needed=ENTRY_LEN, got=max(place.size - at, 0))
-    source = place.read(room, at) if room <= _KEEP_INDEX else place.source(at, room)
+    source = place.read(available, at) if available <= _KEEP_INDEX else place.source(at, available)
     try:
         info = _engine.describe(source)
     except FormatError as error:
@@ -619,7 +619,7 @@ def _report(
         lost=bool(rest.index_error or (rest.trailer_error and not head.fields.nbytes)),
         recorded=rest.record.header if rest.record is not None else b"",
         sealed_from=_sealed_from(place, head, rest.record) if proven else None,
-        room=min(rest.index_at, place.size) - head.fields.header_len if rest.index_at else 0,
+        data_len=min(rest.index_at, place.size) - head.fields.header_len if rest.index_at else 0,
     )
     found.parts += _header_parts(head, rest, raw, error, proven=proven)
     note = _index_parts(found, rest, older)
@@ -728,7 +728,7 @@ def _index_parts(found: FrameInspection, rest: _Rest, older: Loaded | None) -> s
         if older is not None and rest.index is None:
             found.index, found.index_is_old, found.header = older.index, True, older.header
             found.raw_header, found.layers = older.raw_header, older.layers
-            found.room = older.header.cbytes
+            found.data_len = older.header.cbytes
             found.fingerprinted = True
         length = 0
     else:
@@ -773,7 +773,10 @@ def _trailer_parts(found: FrameInspection, rest: _Rest, note: str, budget: Budge
     if rest.type_is_damaged:
         of_print, message = "damaged", f"type {trailer.fingerprint_type}, although it fits as one of type 3"
     elif rest.type_is_lost:
-        of_print, message = "damaged", f"type {trailer.fingerprint_type}, where there is a commit record, or its room"
+        of_print, message = (
+            "damaged",
+            f"type {trailer.fingerprint_type}, where there is a commit record, or its available",
+        )
     elif rest.says_fingerprint and not found.proven:
         of_print, message = "damaged", "does not fit header, index chunk and trailer: one of them is damaged"
     parts.append(_part("fingerprint", of_print, at, _TYPE_AT, message))

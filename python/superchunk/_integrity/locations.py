@@ -36,7 +36,7 @@ class ChunkPlaces(Protocol):
     """Whether chunks stand in files of their own."""
     most: int
     """The largest entry."""
-    room: int
+    data_len: int
     """Bytes of all chunks together, about."""
 
     def source(self, entry: int, limit: int | None) -> Source:
@@ -73,31 +73,31 @@ class FilePlaces:
 
     apart = False
 
-    def __init__(self, place: Bytes, header_len: int, room: int) -> None:
+    def __init__(self, place: Bytes, header_len: int, data_len: int) -> None:
         """Take where the frame is, and the bytes of its header and its data section."""
         self._source, self._read, self._base = place.source, place.read, header_len
-        self.room, self.most = room, room - CHUNK_MIN
-        self._start = place.source(header_len, room)
+        self.data_len, self.most = data_len, data_len - CHUNK_MIN
+        self._start = place.source(header_len, data_len)
 
     def source(self, entry: int, limit: int | None) -> Source:
         """Return where the chunk with `entry` is."""
-        room = self.room - entry
-        return self._source(self._base + entry, room if limit is None else min(limit, room))
+        data_len = self.data_len - entry
+        return self._source(self._base + entry, data_len if limit is None else min(limit, data_len))
 
     def check_run(self, entries: NDArray[np.int64], nthreads: int) -> tuple[bytes, bytes, bytes] | None:
         """Compare the chunks with their seals, unless they are in memory."""
         start = self._start
         if isinstance(start, tuple) and isinstance(start[0], int):
-            return _engine.check_run(start[0], start[1], entries, self.room, nthreads)
+            return _engine.check_run(start[0], start[1], entries, self.data_len, nthreads)
         return None
 
     def read(self, entry: int, nbytes: int) -> bytes:
         """Return the first bytes of a chunk and of what follows it."""
-        return self._read(min(nbytes, self.room - entry), self._base + entry)
+        return self._read(min(nbytes, self.data_len - entry), self._base + entry)
 
     def reach(self, entry: int) -> int:
         """Return the bytes from a chunk's first one to the end of the data section."""
-        return self.room - entry
+        return self.data_len - entry
 
     def position(self, entry: int) -> int:
         """Return the chunk's first byte, counted from the frame's."""
@@ -120,12 +120,12 @@ class FolderPlaces:
     def __init__(self, folder: str) -> None:
         """Take the directory."""
         self._folder = folder
-        self.room = 0
+        self.data_len = 0
         with os.scandir(folder) as names:
             for name in names:
                 if name.name.endswith(".chunk") and name.is_file(follow_symlinks=False):
                     with suppress(FileNotFoundError):  # a writer has removed it meanwhile: no present state names it
-                        self.room += name.stat(follow_symlinks=False).st_size
+                        self.data_len += name.stat(follow_symlinks=False).st_size
 
     def source(self, entry: int, limit: int | None) -> Source:
         """Return where the chunk with `entry` is."""

@@ -15,7 +15,7 @@ fixed metalayer    what the frame is                           its chunks
 Whoever reads them as data gets zeros. So every entry point that returns data refuses them; a cache that says that all
 of it was fetched is read, with a warning. `SChunk` and `schunk_from_cframe` give the chunks as they are.
 
-Source: docs/format/metalayers.md, "Frames that stand for something else".
+Source: docs/format/metalayers.md, "Frames that represent other objects".
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _unpacked(content: bytes) -> object:
 
 def _stacklevel() -> int:
     """Return how far above the caller the first function is that is not of this package."""
-    package = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  (a str all the way)
+    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
     level, frame = 1, sys._getframe(1)  # noqa: SLF001  (what warnings.warn counts)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back

@@ -177,7 +177,7 @@ class RecoveredChunks:
     def _number(self, reason: str) -> int:
         """Return the number of a reason; after some thousand different ones, that of all others."""
         if reason not in self._numbers and len(self._texts) >= _MOST_REASONS:
-            reason = "one of more reasons than are told apart"
+            reason = "one of more reasons than are distinguished"
         if reason not in self._numbers:
             self._numbers[reason] = len(self._texts)
             self._texts.append(reason)

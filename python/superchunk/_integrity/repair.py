@@ -29,7 +29,7 @@ from superchunk._integrity.repair_array import settle_array
 from superchunk._integrity.repair_folder import plan_folder
 from superchunk._integrity.repair_plan import make_plan, plan_recovery
 from superchunk._integrity.report import place_of
-from superchunk._integrity.verify import verify, verify_as_earned
+from superchunk._integrity.verify import verify, verify_within_budget
 from superchunk._store.changes import repeated_chunk
 from superchunk._store.file import FileBytes, storage_error
 from superchunk._store.folder import INDEX_NAME, is_folder, joined
@@ -252,7 +252,7 @@ def _rule(target: str, there: str | None) -> ReplaceRule:
     if there is None:
         return ReplaceRule(path=target)
     try:
-        status = os.stat(there)  # noqa: PTH116 - a str all the way
+        status = os.stat(there)
     except OSError as error:
         raise storage_error(error, target) from error
     return ReplaceRule(path=target, identity=(status.st_dev, status.st_ino))
@@ -261,7 +261,7 @@ def _rule(target: str, there: str | None) -> ReplaceRule:
 def _checked(path: str, offset: int) -> VerifyReport:
     """Return what `verify` says; without seals, chunks have to be decoded."""
     report = verify(path, offset=offset)
-    return verify_as_earned(path, offset) if report.status == "not sealed" else report
+    return verify_within_budget(path, offset) if report.status == "not sealed" else report
 
 
 def _write(
@@ -329,7 +329,7 @@ def _chunk_of(plan: Plan, piece: RecoveredChunk, *, variable: bool) -> bytes:
     kind = piece.special or (_ZERO if variable else _UNINIT)
     if variable:
         return repeated_chunk(kind, piece.nbytes, typesize)
-    if typesize > 255 or piece.nbytes % typesize:  # noqa: PLR2004 - what a chunk can record
+    if typesize > 255 or piece.nbytes % typesize:  # what a chunk can record
         typesize = 1
     return _engine.special_chunk(kind, piece.nbytes, typesize)
 

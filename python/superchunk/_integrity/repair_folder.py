@@ -32,7 +32,7 @@ from superchunk._integrity.repair_plan import (
     place_found,
     settle_sizes,
     special_piece,
-    told_of_last,
+    stated_of_last,
 )
 from superchunk._store.folder import list_folder
 from superchunk.exceptions import FormatError, SuperchunkError
@@ -148,7 +148,7 @@ def _unfitting_index(place: Bytes, at: int, idents: set[int]) -> array[int] | No
 def _pieces(plan: Plan, folder: str, idents: Iterable[int]) -> list[RecoveredChunk]:
     """Return what becomes of chunk files, whatever their sizes."""
     places = FolderPlaces(folder)
-    classifier = Classifier(places, Budget.of(places.room), layout=layout_in(plan.meta))
+    classifier = Classifier(places, Budget.of(places.data_len), layout=layout_in(plan.meta))
     pieces = [classifier.piece(number, ident) for number, ident in enumerate(idents)]
     if plan.sealed or classifier.sealed:
         for number in classifier.unsealed:
@@ -176,8 +176,8 @@ def _add_newer(plan: Plan, folder: str) -> None:
 
 def _settle_last(plan: Plan, folder: str) -> None:
     """Take the one unnamed chunk that has the bytes which the header leaves for the last, if the last has others."""
-    told = told_of_last(plan)
-    fitting = [piece for piece in _unnamed(plan, folder, _GUESS) if piece.nbytes == told] if told else []
+    stated = stated_of_last(plan)
+    fitting = [piece for piece in _unnamed(plan, folder, _GUESS) if piece.nbytes == stated] if stated else []
     if len(fitting) == 1:
         plan.pieces[len(plan.pieces) - 1] = fitting[0]
 

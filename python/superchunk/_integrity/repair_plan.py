@@ -2,7 +2,7 @@
 
 In this order: the index that the header leads to, with the header's copy in the commit
 record if need be; the index of the newest older commit, and what was written behind it;
-an index chunk met on the way; the chunks as they stand in the file. Does not write.
+an index chunk found on the way; the chunks as they stand in the file. Does not write.
 
 Source: docs/format/integrity.md, "Recovery".
 """
@@ -59,7 +59,7 @@ __all__ = [
     "plan_recovery",
     "settle_sizes",
     "special_piece",
-    "told_of_last",
+    "stated_of_last",
 ]
 
 UNSEALED_REASON: Final = "it decodes, but has no seal, although the frame has some"
@@ -112,7 +112,7 @@ class Plan:
     varchunks: bool = False
     """Whether the header has the flag for chunks of any size."""
     vlblocks: bool = False
-    """Whether blocks have variable length; the header's flag, until the chunks have told."""
+    """Whether blocks have variable length; the header's flag, until the chunks show it."""
     older_layers: list[bytes] = field(default_factory=list)
     """The layer of an array as older commits had it, newest first, if there is something wrong with the present one."""
     without_index: bool = False
@@ -263,7 +263,7 @@ def make_plan(
         It cannot be read.
 
     """
-    size = place.size if folder is None else place.size + FolderPlaces(folder).room
+    size = place.size if folder is None else place.size + FolderPlaces(folder).data_len
     budget = Budget.of(size)
     found = found or examine(place, budget)
     corrected = correct_index(place, found)
@@ -418,7 +418,7 @@ def _by_index(
         places = FolderPlaces(folder)
     nchunks = len(index)
     if nchunks > most_entries(place.size) and index.repeated_entry is None:
-        text = f"it has {nchunks} entries, and {place.size} bytes have earned {most_entries(place.size)}"
+        text = f"it has {nchunks} entries, and a file of {place.size} bytes may have {most_entries(place.size)}"
         plan.notes.append(f"the index chunk cannot be true: {text}")
         return False
     classifier = Classifier(places, budget, _shared(index), layout_in(plan.meta))
@@ -428,9 +428,7 @@ def _by_index(
         for start, entries in index.slabs():
             stored += len(entries) - count_special(entries)
             if stored > most_stored(places, place.size):
-                text = (
-                    f"it names {stored} stored chunks or more, and there is room for {most_stored(places, place.size)}"
-                )
+                text = f"it names {stored} stored chunks or more, and at most {most_stored(places, place.size)}"
                 plan.notes.append(f"the index chunk cannot be true: {text}")
                 plan.pieces = RecoveredChunks()
                 return False
@@ -448,8 +446,8 @@ def _by_index(
 
 
 def most_stored(places: ChunkPlaces, size: int) -> int:
-    """Return how many stored chunks an index may name: what there is room for, or what its file of `size` can tell."""
-    return most_entries(size) if places.apart else places.room // CHUNK_MIN
+    """Return how many stored chunks an index may name: what fits, or what its file of `size` can tell."""
+    return most_entries(size) if places.apart else places.data_len // CHUNK_MIN
 
 
 def _add_entries(pieces: RecoveredChunks, classifier: Classifier, start: int, entries: array[int]) -> None:
@@ -493,14 +491,14 @@ def _must_scan(plan: Plan, found: FrameInspection, place: Bytes, *, complete: bo
             return found.trailer is None or found.index_is_old
     if not complete or found.proven:
         return not complete
-    return bool((plan.pieces.grades == LOST).any()) or bool(told_of_last(plan))
+    return bool((plan.pieces.grades == LOST).any()) or bool(stated_of_last(plan))
 
 
 def _is_empty(place: Bytes, found: FrameInspection, header: FrameHeader) -> bool:
     """Return whether the trailer stands where the first chunk would, and is not one that an older commit left there."""
-    told = max((at + length for at, length in found.layers.values()), default=MIN_HEADER_LEN)
+    stated = max((at + length for at, length in found.layers.values()), default=MIN_HEADER_LEN)
     stands_there = int.from_bytes(place.read(4, 0x0B), "big")
-    for at in {header.header_len, told, min(stands_there, place.size)}:
+    for at in {header.header_len, stated, min(stands_there, place.size)}:
         start = place.read(len(_TRAILER), at)
         if sum(map(int.__eq__, start, _TRAILER)) >= len(_TRAILER) - 1:
             break
@@ -519,36 +517,36 @@ def _by_scanning(plan: Plan, found: FrameInspection, place: Bytes, budget: Budge
     """Add the chunks that are found without the index."""
     header = found.header
     start = MIN_HEADER_LEN if header is None else header.header_len
-    met = scan(place, start, budget, exact=header is not None, layout=layout_in(plan.meta))
+    scanned = scan(place, start, budget, exact=header is not None, layout=layout_in(plan.meta))
     if header is None:
-        infer(plan, place, [chunk.info for chunk in met.chunks], met.base)
-    others_sealed = any(chunk.sealed for chunk in met.chunks)
-    newer = not found.index_is_old or header is None or (met.indexes and met.indexes[-1][0] >= header.frame_len)
-    if met.indexes and newer and (found.index_is_old or not plan.pieces):
+        infer(plan, place, [chunk.info for chunk in scanned.chunks], scanned.base)
+    others_sealed = any(chunk.sealed for chunk in scanned.chunks)
+    newer = not found.index_is_old or header is None or (scanned.indexes and scanned.indexes[-1][0] >= header.frame_len)
+    if scanned.indexes and newer and (found.index_is_old or not plan.pieces):
         plan.notes.append("an index chunk found in the file")
-        index_at, entries = met.indexes[-1]
-        by_place = {chunk.position - met.base: chunk for chunk in met.chunks}
+        index_at, entries = scanned.indexes[-1]
+        by_place = {chunk.position - scanned.base: chunk for chunk in scanned.chunks}
         plan.pieces = RecoveredChunks(
             special_piece(entry, number)
             if entry < 0
             else _named(place, by_place[entry], others_sealed=others_sealed)
             if entry in by_place
-            else _lost(met.base + entry, "its bytes are damaged")
+            else _lost(scanned.base + entry, "its bytes are damaged")
             for number, entry in enumerate(entries)
         )
         settle_sizes(plan)
-        named = {met.base + entry for entry in entries}
-        lost = _misled(plan, met.due, place)
-        front = [one for one in met.chunks if one.position < index_at and one.position not in named]
+        named = {scanned.base + entry for entry in entries}
+        lost = _misled(plan, scanned.due, place)
+        front = [one for one in scanned.chunks if one.position < index_at and one.position not in named]
         if lost:
             guesses = [_guess(place, one, others_sealed=others_sealed) for one in front if fits(plan, one.info)]
             place_found(plan, lost, guesses, _older_commits(place))
-        behind = [one for one in met.chunks if one.position > index_at and one.position not in named]
+        behind = [one for one in scanned.chunks if one.position > index_at and one.position not in named]
         _add(plan, [_guess(place, chunk, others_sealed=others_sealed) for chunk in behind if fits(plan, chunk.info)])
         return
     plan.notes.append("chunks as they stand in the file")
     taken = {piece.position for piece in plan.pieces if piece.source is not None}
-    extras = [chunk for chunk in met.chunks if chunk.position not in taken and fits(plan, chunk.info)]
+    extras = [chunk for chunk in scanned.chunks if chunk.position not in taken and fits(plan, chunk.info)]
 
     def guess(chunk: FoundChunk) -> RecoveredChunk:
         return _guess(place, chunk, others_sealed=others_sealed)
@@ -556,16 +554,16 @@ def _by_scanning(plan: Plan, found: FrameInspection, place: Bytes, budget: Budge
     if not plan.pieces:
         plan.pieces = RecoveredChunks(map(guess, extras))
         return
-    fitting = [chunk for chunk in extras if chunk.info.nbytes == told_of_last(plan)]
+    fitting = [chunk for chunk in extras if chunk.info.nbytes == stated_of_last(plan)]
     if len(fitting) == 1 and not found.index_is_old:
         plan.pieces[len(plan.pieces) - 1] = guess(fitting[0])
         extras.remove(fitting[0])
     older = _older_commits(place)
     older += [
-        {met.base + entry: number for number, entry in enumerate(entries) if entry >= 0}
-        for _, entries in met.indexes[::-1]
+        {scanned.base + entry: number for number, entry in enumerate(entries) if entry >= 0}
+        for _, entries in scanned.indexes[::-1]
     ]
-    lost = [] if found.index_is_old else _misled(plan, met.due, place)
+    lost = [] if found.index_is_old else _misled(plan, scanned.due, place)
     if complete and not lost and not found.index_is_old:
         return  # the index is right, and what it does not name was removed
     place_found(plan, lost, list(map(guess, extras)), older)
@@ -802,28 +800,28 @@ def _likely_chunksize(plan: Plan, sizes: NDArray[np.int64], *, last_is_known: bo
 def _settle_fixed(plan: Plan) -> None:
     pieces, full = plan.pieces, plan.chunksize
     last = len(pieces) - 1
-    told = plan.nbytes - last * full
-    if not 0 < told <= full or is_array(plan):
-        told = full
+    stated = plan.nbytes - last * full
+    if not 0 < stated <= full or is_array(plan):
+        stated = full
     known = pieces.stored & (pieces.grades != LOST)
     sizes = pieces.sizes
     wrong = known & (sizes != full)
     if known[last]:
         found = int(sizes[last])
-        wrong[last] = found != told if plan.proven else found > full
+        wrong[last] = found != stated if plan.proven else found > full
     without = np.flatnonzero(~known)
     sizes[without] = full
     if not known[last]:
-        sizes[last] = told
+        sizes[last] = stated
     del sizes  # or the column could not grow
     for number in np.flatnonzero(wrong).tolist():
         piece = pieces[number]
-        wanted = told if number == last else full
+        wanted = stated if number == last else full
         text = f"what is there holds {piece.nbytes} bytes instead of {wanted}"
         pieces[number] = piece.lost(text)._replace(nbytes=wanted)
 
 
-def told_of_last(plan: Plan) -> int:
+def stated_of_last(plan: Plan) -> int:
     """Return the bytes that the header leaves for the last chunk, if the one that the index names has others; else 0.
 
     One of the two is damaged: the index, if there is another chunk that has so many.
@@ -831,8 +829,8 @@ def told_of_last(plan: Plan) -> int:
     if plan.chunksize <= 0 or not plan.pieces or is_array(plan):
         return 0
     last = plan.pieces[len(plan.pieces) - 1]
-    told = plan.nbytes - (len(plan.pieces) - 1) * plan.chunksize
-    return told if last.source is not None and 0 < told <= plan.chunksize and told != last.nbytes else 0
+    stated = plan.nbytes - (len(plan.pieces) - 1) * plan.chunksize
+    return stated if last.source is not None and 0 < stated <= plan.chunksize and stated != last.nbytes else 0
 
 
 def _settle_varying(plan: Plan) -> None:
@@ -842,9 +840,9 @@ def _settle_varying(plan: Plan) -> None:
     if not len(unknown):
         return
     rest = plan.nbytes - int(pieces.sizes[pieces.sizes > 0].sum())
-    told = len(unknown) == 1 and 0 < rest <= _MOST_NBYTES
-    pieces.sizes[unknown] = rest if told else plan.settings.typesize
-    if told:
+    stated = len(unknown) == 1 and 0 < rest <= _MOST_NBYTES
+    pieces.sizes[unknown] = rest if stated else plan.settings.typesize
+    if stated:
         return
     for number in unknown[pieces.specials[unknown] > 0].tolist():
         piece = pieces[number]

@@ -7,7 +7,7 @@
 A chunk tells its own size, so the next one is known; where none begins, the search
 goes on at the next bytes that look like a chunk's header. A chunk counts if its seal
 fits, or if it decodes completely. Chunks that are the contents of vlmetalayers, and index
-chunks, are told apart. Bytes may be hostile: the work is bounded by the file's size.
+chunks, are distinguished. Bytes may be hostile: the work is bounded by the file's size.
 
 Source: docs/format/chunk.md, "Header"; docs/format/integrity.md, "Chunk seal".
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_DECODED", "NO_CODEC", "FoundChunk", "Judgement", "Scan", "find_vlmeta", "judge", "scan"]
 
-NOT_DECODED: Final = "it has no seal, and was not decoded: that would be more work than the size of the file has earned"
+NOT_DECODED: Final = "it has no seal, and was not decoded: that would exceed the work budget of a file of this size"
 """Why a chunk that stands where it should is doubtful."""
 NO_CODEC: Final = "it cannot be decoded here"
 """The same."""
@@ -73,7 +73,7 @@ class FoundChunk:
 
 @dataclass(slots=True)
 class Scan:
-    """What a scan has met, in the order of the file."""
+    """What a scan has found, in the order of the file."""
 
     chunks: list[FoundChunk] = field(default_factory=list)
     """Chunks of data."""
@@ -89,7 +89,7 @@ def judge(source: Source, info: ChunkInfo, status: int, budget: Budget, layout: 
     """Return what is known of a chunk of which `check_seals` said `status`."""
     if status == 0:
         return "whole"
-    if status > 2:  # noqa: PLR2004 - no seal, or another one's
+    if status > 2:  # no seal, or another one's
         return "damaged"
     try:
         return "whole" if decode_chunk(source, layout, itemsize=info.typesize, budget=budget) else "not decoded"
@@ -239,8 +239,8 @@ def _entries_of(place: Bytes, chunk: FoundChunk, found: Scan, starts: set[int], 
         return None
     first = min(stored, default=0)
     for base in dict.fromkeys((found.base, *(at - first for at in sorted(starts)[:_MOST_BASES]))):
-        met = sum(base + entry in starts for entry in stored)
-        if 2 * met >= len(stored) and max(stored, default=-1) < chunk.position - base:
+        matching = sum(base + entry in starts for entry in stored)
+        if 2 * matching >= len(stored) and max(stored, default=-1) < chunk.position - base:
             found.base = base
             return entries
     return None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from superchunk._integrity.report import FrameStatus
     from superchunk._store.protocol import ChunkStore
 
-__all__ = ["bytes_of_buffer", "verify", "verify_as_earned", "verify_held"]
+__all__ = ["bytes_of_buffer", "verify", "verify_held", "verify_within_budget"]
 
 _MOST_LOOKS: Final = 20
 """How often a frame is looked at that is changed while it is."""
@@ -128,7 +128,7 @@ class _How(NamedTuple):
     decode: bool
     nthreads: int
     progress: Callable[[int, int], object] | None
-    earned: bool = False
+    limited: bool = False
 
 
 def _verify_at(there: str, path: str, offset: int, how: _How) -> VerifyReport:
@@ -150,7 +150,7 @@ def _verify_at(there: str, path: str, offset: int, how: _How) -> VerifyReport:
 def _stamp(path: str) -> tuple[int, ...] | None:
     """Return what tells the committed states of a frame apart: file, length and times; None if there is none."""
     try:
-        found = os.stat(joined(path, INDEX_NAME) if is_folder(path) else path)  # noqa: PTH116 - a str all the way
+        found = os.stat(joined(path, INDEX_NAME) if is_folder(path) else path)
     except OSError:
         return None
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
@@ -231,9 +231,9 @@ def _threads(nthreads: int | None) -> int:
     return threads
 
 
-def verify_as_earned(path: str, offset: int) -> VerifyReport:
-    """Verify a frame and decode its chunks, as many as its size has earned; others count as what they were."""
-    how = _How(decode=True, nthreads=default_nthreads(), progress=None, earned=True)
+def verify_within_budget(path: str, offset: int) -> VerifyReport:
+    """Verify a frame and decode as many chunks as the budget of its size allows; others keep their status."""
+    how = _How(decode=True, nthreads=default_nthreads(), progress=None, limited=True)
     return _verify_at(find_name(path) or path, path, offset, how)
 
 
@@ -255,9 +255,9 @@ def _verify(
     decode: bool,
     nthreads: int,
     progress: Callable[[int, int], object] | None,
-    earned: bool = False,
+    limited: bool = False,
 ) -> VerifyReport:
-    """Return the report about the frame at `place`; only what is `earned` by its size may be decoded."""
+    """Return the report about the frame at `place`; `limited` decodes only what the budget of its size allows."""
     found = examine(place)
     if found.header is None and not place.sparse and is_legacy(place.read(HEAD_LEN, 0)):
         return _legacy(place, path, offset, decode=decode)
@@ -266,7 +266,7 @@ def _verify(
     if header is not None and index is not None:
         places: ChunkPlaces
         if folder is None:
-            places = FilePlaces(place, header.header_len, max(min(found.room, place.size - header.header_len), 0))
+            places = FilePlaces(place, header.header_len, max(min(found.data_len, place.size - header.header_len), 0))
         else:
             places = FolderPlaces(folder)
         check = ChunkCheck(
@@ -282,7 +282,7 @@ def _verify(
             itemsize=header.typesize,
             progress=progress,
             layout=layout_in(_contents(found)),
-            budget=Budget.of(place.size + places.room) if earned else None,
+            budget=Budget.of(place.size + places.data_len) if limited else None,
         )
         check.run()
         if check.index_problem:
@@ -293,7 +293,7 @@ def _verify(
     dead = 0
     if check is not None and not found.index_is_old:
         # In a directory, the bytes of chunk files beyond what the index names.
-        held = check.room if folder is not None else frame_len - found.overhead
+        held = check.data_len if folder is not None else frame_len - found.overhead
         dead = max(held - check.stored, 0)
     return VerifyReport(
         path=path,
@@ -320,9 +320,9 @@ def _with_folder(report: VerifyReport, folder: str, problem: str) -> VerifyRepor
     if problem:
         parts = [PartReport(name="header", status="damaged", position=0, length=0, message=problem)]
     if not report.chunks and report.status == "damaged":
-        room, count = FolderPlaces(folder).room, chunk_files(folder)
+        data_len, count = FolderPlaces(folder).data_len, chunk_files(folder)
         message = f"{count} of them, named by nothing that can be read; repair() goes by what there is"
-        parts.append(PartReport(name="chunk files", status="in doubt", position=0, length=room, message=message))
+        parts.append(PartReport(name="chunk files", status="in doubt", position=0, length=data_len, message=message))
     settled = settled_part(folder)
     if settled is not None:
         parts.append(settled)

@@ -111,7 +111,7 @@ class _Reader:
     def run(self) -> Any:
         """Read opcodes up to the end."""
         opener, protocol = self._take(2, "pickle")
-        if opener != 0x80 or protocol not in _PROTOCOLS:  # noqa: PLR2004  (the opcode PROTO)
+        if opener != 0x80 or protocol not in _PROTOCOLS:  # the opcode PROTO
             found = f"bytes {opener:#04x} {protocol:#04x}"
             raise FormatError("pickle", at=0, expected="0x80 and a protocol from 2 to 5", found=found)
         while (code := self._take(1, "pickle opcode")[0]) != _STOP:

@@ -125,7 +125,7 @@ def _array(at: int, raw: object, described: object, shape: object, *, fortran: b
     order: Literal["C", "F"] = "F" if fortran else "C"
     try:
         flat: AnyArray
-        if not len(raw):  # nothing has earned memory: neither lengths of 0 nor items of 0 bytes
+        if not len(raw):  # no memory budget: lengths of 0 and items of 0 bytes
             flat = np.ndarray(shape, dtype, buffer=bytearray(1))
             return flat.copy() if count == 0 else flat
         flat = np.frombuffer(bytearray(raw), dtype, count)  # a copy of bytes: one of items would leave gaps undefined
@@ -210,7 +210,7 @@ def _plain(node: Call, code: object, order: str | None, itemsize: object) -> np.
 
 def _unit(node: Call) -> str:
     """Return the unit of a date, such as ``[25s]``."""
-    _, given = _items(node.state[8] if len(node.state) > 8 else None, 2, node.at)  # noqa: PLR2004
+    _, given = _items(node.state[8] if len(node.state) > 8 else None, 2, node.at)
     unit, count = _items(given, len(given) if isinstance(given, tuple) and len(given) > 1 else 2, node.at)[:2]
     text = text_of(unit) or ""
     if not _UNIT.fullmatch(text) or type(count) is not int or not 1 <= count < 2**31:
@@ -237,7 +237,7 @@ def _record(
         described["names"].append(name)
         described["formats"].append(dtype)
         described["offsets"].append(given[1])
-        described["titles"].append(text_of(given[2]) if len(given) > 2 else None)  # noqa: PLR2004
+        described["titles"].append(text_of(given[2]) if len(given) > 2 else None)
     if not any(described["titles"]):
         del described["titles"]
     aligned = type(flags) is int and flags & _ALIGNED != 0

@@ -95,10 +95,10 @@ def pack_tensor(tensor: Any, chunksize: int | None = None, **kwargs: Any) -> Any
     if kwargs.get("storage") is None and kwargs.get("urlpath") is None:
         kwargs.pop("storage", None)
         kwargs.setdefault("contiguous", True)
-    with SChunk._of_data(  # noqa: SLF001  (made for this)
+    with SChunk._of_data(
         content, {_ENTRY: entry}, itemsize=max(array.itemsize, 1), chunksize=chunksize, **kwargs
     ) as schunk:
-        path = schunk._handle.path  # noqa: SLF001  (the absolute one)
+        path = schunk._handle.path
         if path is None:
             return schunk.to_cframe()
     return _nbytes_of(path)
@@ -304,7 +304,7 @@ def _entry(vlmeta: Any) -> tuple[str, tuple[int, ...], np.dtype[Any]]:
         raise FormatError(where, at=0, expected=f"a kind of {_KINDS}", found=ascii(kind)[:60])
     if not isinstance(shape, (tuple, list)) or not all(type(n) is int and 0 <= n < 2**63 for n in shape):
         raise FormatError(where, at=0, expected="a shape", found=ascii(shape)[:60])
-    if len(shape) > 64:  # noqa: PLR2004  (NumPy's limit)
+    if len(shape) > 64:  # NumPy's limit
         raise FormatError(where, at=0, expected="at most 64 dimensions", found=len(shape))
     try:
         return kind, tuple(shape), dtype_of_spec(spec)
@@ -325,7 +325,7 @@ def _library(kind: str) -> Any:
 
 def _nbytes_of(path: str) -> int:
     """Return the bytes of a file, or of the files in a directory."""
-    if not os.path.isdir(path):  # noqa: PTH112  (a str all the way)
-        return os.stat(path).st_size  # noqa: PTH116
+    if not os.path.isdir(path):
+        return os.stat(path).st_size
     with os.scandir(path) as entries:
         return sum(entry.stat().st_size for entry in entries if entry.is_file())

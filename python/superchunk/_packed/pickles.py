@@ -31,7 +31,7 @@ _UNPICKLER_KEYWORDS: Final = frozenset({"encoding", "errors", "fix_imports"})
 def pack(
     obj: Any,
     clevel: int = 9,
-    filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (the name users know)
+    filter: Filter | str = Filter.SHUFFLE,
     codec: Codec | str = Codec.BLOSCLZ,
 ) -> bytes:
     """Pack an array or a NumPy scalar into one chunk, as a pickle.
@@ -87,7 +87,7 @@ def unpack(packed_object: AnyBuffer, **kwargs: Any) -> Any:
         The chunk.
     **kwargs
         Those of the unpickler (`encoding`, `errors`, `fix_imports`); they change nothing
-        here, because byte strings of Python 2 are told apart without them.
+        here, because byte strings of Python 2 are distinguished without them.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def unpack(packed_object: AnyBuffer, **kwargs: Any) -> Any:
 def pack_array(
     arr: Any,
     clevel: int = 9,
-    filter: Filter | str = Filter.SHUFFLE,  # noqa: A002  (the name users know)
+    filter: Filter | str = Filter.SHUFFLE,
     codec: Codec | str = Codec.BLOSCLZ,
 ) -> bytes:
     """Pack an array into one chunk, as a pickle; see `pack`.

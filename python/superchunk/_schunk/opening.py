@@ -158,7 +158,7 @@ def exists(path: str) -> bool:
     A symbolic link that leads to nothing is nothing.
     """
     place = find_name(path)
-    return place is not None and os.path.exists(place)  # noqa: PTH110  (a str all the way)
+    return place is not None and os.path.exists(place)
 
 
 def is_array(store: ChunkStore) -> bool:
@@ -249,7 +249,7 @@ def _is_folder(path: str) -> bool:
 
     """
     try:
-        return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  (a str all the way)
+        return stat.S_ISDIR(os.stat(path).st_mode)
     except OSError:
         return is_folder(_place(path))
 
@@ -266,7 +266,7 @@ def _place(path: str) -> str:
     place = find_name(path)
     if place is not None and not os.path.lexists(place):
         place = find_name(path)  # it has got its name back, or lost it for good
-    if place is None or not os.path.exists(place):  # noqa: PTH110  (a str all the way)
+    if place is None or not os.path.exists(place):
         raise missing(path)
     return place
 
@@ -284,14 +284,14 @@ def _open_frame(path: str, options: OpenOptions, *, writable: bool) -> ChunkStor
         try:
             return _open_old(path, options.offset, error, writable=writable)
         except FormatError as other:
-            raise explained(other, path)  # noqa: B904 - the same one
+            raise explained(other, path)  # noqa: B904  - the same one
 
 
 def _open_old(path: str, offset: int, error: FormatError, *, writable: bool) -> ChunkStore:
     """Open the frame of an old writer, or raise `error` where there is none."""
     from superchunk._store.legacy import open_legacy  # few files are that old
 
-    legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None  # noqa: PTH113  (a str all the way)
+    legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None
     if legacy is None:
         raise error
     if writable:

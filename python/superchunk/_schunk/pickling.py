@@ -66,7 +66,7 @@ def reduced(handle: Handle, dparams: DParams, *, filtered: bool = False, array: 
     return reopened, (handle.path, how, array)
 
 
-def reopened(path: str, options: dict[str, Any], array: bool) -> Any:  # noqa: FBT001  (a pickle's arguments)
+def reopened(path: str, options: dict[str, Any], array: bool) -> Any:
     """Return what is at `path`, opened for reading.
 
     Raises

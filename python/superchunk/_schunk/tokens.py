@@ -104,10 +104,10 @@ def _age(files: list[tuple[int, ...]]) -> int:
 def _files(path: str) -> list[tuple[int, ...]]:
     """Return device, inode, length and time of a frame's file; of a directory's index file and then its chunk files."""
     try:
-        info = os.stat(path)  # noqa: PTH116  (a str all the way)
+        info = os.stat(path)
         if not stat.S_ISDIR(info.st_mode):
             return [_times(info)]
-        return [_times(os.stat(joined(path, INDEX_NAME))), *_chunk_files(path)]  # noqa: PTH116
+        return [_times(os.stat(joined(path, INDEX_NAME))), *_chunk_files(path)]
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -116,7 +116,7 @@ def _files(path: str) -> list[tuple[int, ...]]:
 
 def _digest_of_frame(path: str, offset: int) -> str:
     """Return the hash of what a frame's file says besides its chunks."""
-    file = FileBytes.open(joined(path, INDEX_NAME) if os.path.isdir(path) else path)  # noqa: PTH112  (a str all the way)
+    file = FileBytes.open(joined(path, INDEX_NAME) if os.path.isdir(path) else path)
     try:
         return _digest(_parts_of_file(file, offset))
     finally:
@@ -132,7 +132,7 @@ def _chunk_files(folder: str) -> list[tuple[int, ...]]:
     found = []
     for ident in sorted(list_folder(folder).chunks):
         try:
-            info = os.stat(joined(folder, chunk_name(ident)), follow_symlinks=False)  # noqa: PTH116  (a str all the way)
+            info = os.stat(joined(folder, chunk_name(ident)), follow_symlinks=False)
         except OSError:  # it went between the two calls
             continue
         found.append((ident, *_times(info)))

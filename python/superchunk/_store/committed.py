@@ -72,9 +72,9 @@ def _empty_frame(
     settings: FrameSettings,
     chunksize: int,
     meta: tuple[tuple[str, bytes], ...],
-    vlblocks: bool,  # noqa: FBT001 - kept by it
-    seal: bool,  # noqa: FBT001
-    sparse: bool,  # noqa: FBT001
+    vlblocks: bool,
+    seal: bool,
+    sparse: bool,
 ) -> bytes:
     block = write_metalayers(dict(meta))
     header_len = FIXED_LEN + len(block)
@@ -99,7 +99,7 @@ def _empty_frame(
 
 
 @lru_cache(maxsize=2)
-def _bare_trailer(sealing: bool) -> bytes:  # noqa: FBT001 - kept by it
+def _bare_trailer(sealing: bool) -> bytes:
     """Return the trailer of a frame without vlmetalayers, without record and fingerprint."""
     return Trailer(fingerprint_type=FINGERPRINT_TYPE if sealing else 0).to_bytes()
 

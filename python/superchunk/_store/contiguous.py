@@ -375,7 +375,7 @@ class ContiguousState(CommittedFrame):
     def _has_heir(self) -> bool:
         """Return whether another file has the name of this one."""
         try:
-            status = os.stat(self.path)  # noqa: PTH116 - a str all the way
+            status = os.stat(self.path)
         except OSError:
             return False
         return (status.st_dev, status.st_ino) != self.file.identity()
@@ -819,7 +819,7 @@ class ContiguousState(CommittedFrame):
     def _sync(self) -> None:
         self.file.sync()
         if self._new_name and self.unpublished is None:
-            folder = os.path.dirname(os.path.realpath(self.path))  # noqa: PTH120 - a str all the way
+            folder = os.path.dirname(os.path.realpath(self.path))
             sync_folder(folder, display_path=self.path)
             self._new_name = False
         self.fresh = False

@@ -111,7 +111,7 @@ class System:
 
     def rename(self, old: str, new: str) -> None:
         """Give `old` the name `new`, in place of what has it."""
-        os.replace(old, new)  # noqa: PTH105 - a name is a str here
+        os.replace(old, new)
 
     def rename_new(self, old: str, new: str) -> None:
         """Give `old` the name `new`, that nothing may have; `FileExistsError` if something has it.
@@ -126,18 +126,18 @@ class System:
                 raise
         else:
             return
-        if not os.path.isdir(old):  # noqa: PTH112 - a name is a str here
+        if not os.path.isdir(old):
             try:
                 os.link(old, new, follow_symlinks=False)
             except OSError as error:
                 if error.errno not in _CANNOT_LINK:
                     raise
             else:
-                os.unlink(old)  # noqa: PTH108 - as above
+                os.unlink(old)
                 return
         if os.path.lexists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-        os.rename(old, new)  # noqa: PTH104 - as above
+        os.rename(old, new)
 
     def exchange(self, one: str, other: str) -> None:
         """Let two files or directories change their names in one step; errno ENOTSUP if the system cannot."""
@@ -149,15 +149,15 @@ class System:
 
     def unlink(self, path: str) -> None:
         """Remove the name of a file."""
-        os.unlink(path)  # noqa: PTH108 - a name is a str here
+        os.unlink(path)
 
     def mkdir(self, path: str) -> None:
         """Make the directory `path`."""
-        os.mkdir(path)  # noqa: PTH102 - a name is a str here
+        os.mkdir(path)
 
     def rmdir(self, path: str) -> None:
         """Remove the empty directory `path`."""
-        os.rmdir(path)  # noqa: PTH106 - a name is a str here
+        os.rmdir(path)
 
     def sync_folder(self, path: str) -> None:
         """Wait until the names in the directory `path` are on the disk."""
@@ -312,11 +312,11 @@ def sync_files(folder: str, names: Sequence[str], *, display_path: str | None = 
             return
     for name in names:
         try:
-            system.sync_named(os.path.join(folder, name))  # noqa: PTH118 - a name is a str here
+            system.sync_named(os.path.join(folder, name))
         except FileNotFoundError:
             continue  # nothing that could be lost
         except OSError as error:
-            raise storage_error(error, os.path.join(told, name)) from error  # noqa: PTH118 - as above
+            raise storage_error(error, os.path.join(told, name)) from error
 
 
 def sync_folder(path: str, *, display_path: str | None = None) -> None:
@@ -378,7 +378,7 @@ class FileBytes:
             if within is None:
                 fd = os.open(path, flags)
             else:
-                fd = os.open(os.path.basename(path), flags, dir_fd=within.read_fd)  # noqa: PTH119 - a str all the way
+                fd = os.open(os.path.basename(path), flags, dir_fd=within.read_fd)
         except FileNotFoundError:
             raise
         except OSError as error:

@@ -67,7 +67,7 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 def joined(folder: str, name: str) -> str:
     """Return the path of `name` in `folder`."""
-    return os.path.join(folder, name)  # noqa: PTH118 - a str all the way
+    return os.path.join(folder, name)
 
 
 def chunk_name(ident: int) -> str:
@@ -107,7 +107,7 @@ def belongs(name: str) -> bool:
 
 def is_folder(path: str) -> bool:
     """Return whether there is a directory at `path`."""
-    return os.path.isdir(path)  # noqa: PTH112 - a str all the way
+    return os.path.isdir(path)
 
 
 def open_folder(path: str) -> int:
@@ -194,7 +194,7 @@ def remove_frame_folder(folder: str) -> None:
     """
     remove_file(joined(folder, INDEX_NAME))
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - a str all the way
+        names = os.listdir(folder)
     except OSError as error:
         raise storage_error(error, folder) from error
     for name in sorted(names):

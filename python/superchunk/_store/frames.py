@@ -931,4 +931,4 @@ def _sparse(state: CommittedFrame) -> SparseState:
 
 def _sidecar(path: str) -> LockSidecar:
     """Return the lock file that belongs to the frame at `path`."""
-    return LockSidecar(path, sparse=os.path.isdir(path))  # noqa: PTH112 - a str all the way
+    return LockSidecar(path, sparse=os.path.isdir(path))

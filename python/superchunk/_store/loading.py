@@ -220,11 +220,11 @@ def parse_bytes(raw: bytes) -> Loaded:
 
 
 @lru_cache(maxsize=64)
-def _header_of(fixed: bytes, sparse: bool) -> FrameHeader:  # noqa: FBT001 - kept by it
+def _header_of(fixed: bytes, sparse: bool) -> FrameHeader:
     return FrameHeader.from_bytes(fixed, sparse=sparse)
 
 
-def _parts(raw_header: bytes, rest: bytes, sparse: bool) -> Loaded:  # noqa: FBT001 - kept by it
+def _parts(raw_header: bytes, rest: bytes, sparse: bool) -> Loaded:
     """Return what a frame says whose bytes from the index chunk on are at hand."""
     header = _header_of(raw_header[:FIXED_LEN], sparse)
     length = trailer_len(rest[-TAIL_LEN:], at=header.frame_len - TAIL_LEN, most=len(rest))

@@ -61,7 +61,7 @@ def leads_to(path: str, fd: int) -> bool:
 
     """
     try:
-        there = os.stat(path)  # noqa: PTH116 - a name need not be a valid Path to be asked for
+        there = os.stat(path)
         ours = os.fstat(fd)
     except (FileNotFoundError, NotADirectoryError):
         return False

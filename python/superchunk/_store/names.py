@@ -44,7 +44,7 @@ _MOST_TRIES: Final = 100
 
 def prefix_beside(path: str) -> str:
     """Return how the names begin that belong to the frame `path`, in its directory, and to no other."""
-    name = os.path.basename(path)  # noqa: PTH119 - a str all the way
+    name = os.path.basename(path)
     whole = os.fsencode(name)
     if len(whole) > _LONGEST:
         import hashlib  # few names are as long
@@ -60,11 +60,11 @@ def aside_of(path: str) -> str:
 
 
 def _beside(path: str, ending: str) -> str:
-    return joined(os.path.dirname(path), prefix_beside(path) + ending)  # noqa: PTH120 - a str all the way
+    return joined(os.path.dirname(path), prefix_beside(path) + ending)
 
 
 def _sync_names(path: str) -> None:
-    sync_folder(os.path.dirname(path), display_path=path)  # noqa: PTH120 - a str all the way
+    sync_folder(os.path.dirname(path), display_path=path)
 
 
 class Mark:

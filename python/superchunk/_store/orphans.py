@@ -55,9 +55,9 @@ def remove_orphans(path: str) -> None:
 
 def _remove_all(path: str) -> bool:
     """Remove what can be removed; return whether nothing is left that had the name."""
-    folder, prefix = os.path.dirname(path), prefix_beside(path)  # noqa: PTH120 - a str all the way
+    folder, prefix = os.path.dirname(path), prefix_beside(path)
     try:
-        names = [name for name in os.listdir(folder or os.curdir) if name.startswith(prefix)]  # noqa: PTH208 - a str
+        names = [name for name in os.listdir(folder or os.curdir) if name.startswith(prefix)]
     except OSError:
         return False
     gone = True

@@ -118,7 +118,7 @@ def sidecar_path(path: str, *, sparse: bool) -> str:
         Whether it is a directory.
 
     """
-    return os.path.join(path, ".b2lock") if sparse else f"{path}.b2lock"  # noqa: PTH118 - bytes of names are kept
+    return os.path.join(path, ".b2lock") if sparse else f"{path}.b2lock"
 
 
 class LockSidecar:
@@ -159,8 +159,8 @@ class LockSidecar:
 
     def __init__(self, path: str, *, sparse: bool) -> None:
         """Only remember where it is; the file is opened, and made, by the first block."""
-        if not os.path.isabs(path):  # noqa: PTH117
-            path = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 - not normalised: ".." may follow a link
+        if not os.path.isabs(path):
+            path = os.path.join(os.getcwd(), path)
         self.path = sidecar_path(path, sparse=sparse)
         self._fd = -1
         self._writable = False

@@ -49,7 +49,7 @@ def read_range(
     try:
         if isinstance(file, int):
             return _read(file, offset, length)
-        name = file if folder is None else os.path.basename(file)  # noqa: PTH119 - a str all the way
+        name = file if folder is None else os.path.basename(file)
         descriptor = os.open(name, _FLAGS, dir_fd=folder)
         try:
             return _read(descriptor, offset, length)

@@ -875,7 +875,7 @@ class SparseState(CommittedFrame):
 
     def _name_synced(self) -> None:
         if self._new_name and self.unpublished is None:
-            sync_folder(os.path.dirname(self.folder.path), display_path=self.path)  # noqa: PTH120 - a str all the way
+            sync_folder(os.path.dirname(self.folder.path), display_path=self.path)
             self._new_name = False
         self.fresh = False
 
@@ -889,7 +889,7 @@ class SparseState(CommittedFrame):
         self.folder.path = name
         self.file.path = joined(name, INDEX_NAME)
         for kept in [*self._pins, *([self._last_synced] if self._last_synced else [])]:
-            kept.path = joined(name, os.path.basename(kept.path))  # noqa: PTH119 - a str all the way
+            kept.path = joined(name, os.path.basename(kept.path))
         self.unpublished = None
         self._new_name = True
         self.version += 1

@@ -133,11 +133,11 @@ def identify(path: str | os.PathLike[str]) -> PathKind:
         msg = "path: expected a path, got None"
         raise TypeError(msg)
     try:
-        return _kind_at(name, os.stat(name))  # noqa: PTH116 - a str all the way
+        return _kind_at(name, os.stat(name))
     except OSError as error:
         if isinstance(error, StorageError):
             raise
-        if os.path.islink(name) and error.errno in {errno.ENOENT, errno.ELOOP}:  # noqa: PTH114 - as above
+        if os.path.islink(name) and error.errno in {errno.ENOENT, errno.ELOOP}:
             return _LINK
         if error.errno in {errno.ENOENT, errno.ENOTDIR}:
             return _NOTHING
@@ -221,7 +221,7 @@ def _kind_of_folder(path: str) -> PathKind:
         pass
     except OSError as error:
         raise storage_error(error, path) from error
-    if any(os.path.isfile(joined(path, name)) for name in _ZARR_FILES):  # noqa: PTH113 - a str all the way
+    if any(os.path.isfile(joined(path, name)) for name in _ZARR_FILES):
         return _ZARR
     return _FOLDER
 
@@ -250,9 +250,9 @@ def absolute_path(path: str) -> str:
     """
     if path.startswith("/") and "/." not in path and "//" not in path and not path.endswith("/"):
         return path
-    if not os.path.isabs(path):  # noqa: PTH117 - a str all the way
+    if not os.path.isabs(path):
         try:
-            path = joined(os.getcwd(), path)  # noqa: PTH109 - as above
+            path = joined(os.getcwd(), path)
         except OSError as error:
             raise StorageError(error.errno or errno.ENOENT, "the working directory is gone", path) from error
     before, dots, after = f"{path}/".rpartition("/../")
@@ -263,17 +263,17 @@ def absolute_path(path: str) -> str:
 
 def missing(path: str) -> StorageError:
     """Return the error for a path where there is nothing; it names the first directory that is not there."""
-    parent = os.path.dirname(path)  # noqa: PTH120 - a str all the way
+    parent = os.path.dirname(path)
     if not parent or os.path.lexists(parent):
         why = os.strerror(errno.ENOENT)
         return StorageError(errno.ENOENT, "a symbolic link that leads to nothing" if _is_link(path) else why, path)
-    while (above := os.path.dirname(parent)) != parent and not os.path.lexists(above):  # noqa: PTH120 - as above
+    while (above := os.path.dirname(parent)) != parent and not os.path.lexists(above):
         parent = above
     return StorageError(errno.ENOENT, f"there is no directory {parent}", path)
 
 
 def _is_link(path: str) -> bool:
-    return os.path.islink(path)  # noqa: PTH114 - a str all the way
+    return os.path.islink(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +394,7 @@ def check_target(path: str, rule: ReplaceRule) -> None:
     final = os.path.realpath(path)
     if _is_link(final):
         raise StorageError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-    parent = os.path.dirname(final)  # noqa: PTH120 - a str all the way
+    parent = os.path.dirname(final)
     if os.path.lexists(joined(parent, INDEX_NAME)) and identify(parent) == _SPARSE:
         raise ArgumentError(f"{path}: {parent} is the directory of a sparse frame, which holds nothing else")
     found = find_name(final, mend=True)

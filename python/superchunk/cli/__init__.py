@@ -55,4 +55,4 @@ def _open_standard_streams() -> None:
     """Let standard streams that the caller closed lead nowhere, so that no file of ours takes their numbers."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as we run
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  - as long as we run

@@ -89,13 +89,13 @@ for _command in (
 @contextlib.contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     """Print what the library warns the user of as errors are printed, each text once and without lines of source."""
-    told = set[str]()
+    shown = set[str]()
 
     def show(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
         if category is UserWarning:
-            if str(message) not in told:
+            if str(message) not in shown:
                 click.echo(f"superchunk: {message}", err=True)
-            told.add(str(message))
+            shown.add(str(message))
         else:
             usual(message, category, *where, **more)  # type: ignore[arg-type]
 

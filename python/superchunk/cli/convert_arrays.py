@@ -131,7 +131,7 @@ def _write(job: Job, source: Source, plan: Plan, aside: Path) -> dict[str, Any]:
         _move(job.target.name, source, target)
         left_out = _carry(source, target)
         target.finish()
-        settled = target.settled
+        resolved = target.resolved
     if job.verify:
         _compare(job, source, aside, nbytes)
     return {
@@ -141,7 +141,7 @@ def _write(job: Job, source: Source, plan: Plan, aside: Path) -> dict[str, Any]:
         "shape": list(source.shape),
         "dtype": str(source.dtype),
         "nbytes": nbytes,
-        **settled,
+        **resolved,
         "dimensions": None if source.dimensions is None or DIMENSIONS in left_out else list(source.dimensions),
         "attributes": len(source.attributes) - len(left_out.keys() - {DIMENSIONS}),
         "left_out": left_out,

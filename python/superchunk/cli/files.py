@@ -78,7 +78,7 @@ class Input:
             else:
                 stream = stack.enter_context(Path(name).open("rb"))
                 status = os.fstat(stream.fileno())
-                size = status.st_size if os.path.isfile(name) else None  # noqa: PTH113
+                size = status.st_size if os.path.isfile(name) else None
             yield cls._start(name, stream, size, raw=raw)
 
     @classmethod

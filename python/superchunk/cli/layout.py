@@ -118,7 +118,7 @@ class ArrayOfBlocks:
             return None
         array = superchunk.NDArray(schunk)
         said = schunk.meta[layer]
-        text = said[6] if len(said) > 6 else None  # noqa: PLR2004  (the first layers had no dtype)
+        text = said[6] if len(said) > 6 else None  # the first layers had no dtype
         strange = array.dtype.kind == "V" and array.dtype.names is None and "V" not in str(text)
         return cls(
             shape=array.shape,
@@ -131,7 +131,7 @@ class ArrayOfBlocks:
 
 def _header_from_packed(found: object) -> NpyHeader:
     """Return the ``.npy`` header for what `blosc2.save_array` recorded."""
-    if not isinstance(found, list | tuple) or len(found) != 3:  # noqa: PLR2004 - as drawn on top
+    if not isinstance(found, list | tuple) or len(found) != 3:  # as drawn on top
         raise _contradiction(PACKED, "kind, shape and dtype", found)
     kind, shape, descr = found
     if kind != "numpy":

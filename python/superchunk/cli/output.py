@@ -142,7 +142,7 @@ def size(nbytes: float) -> str:
 
     """
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(nbytes) < 1024 or unit == "TiB":  # noqa: PLR2004 - bytes of a KiB
+        if abs(nbytes) < 1024 or unit == "TiB":  # bytes of a KiB
             break
         nbytes /= 1024
     return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.2f} {unit}"

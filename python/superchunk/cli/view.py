@@ -74,7 +74,7 @@ class Cut:
             raise click.UsageError(f"--slice {words}: expected {len(shape)} parts, for the shape {shape}")
         parts = tuple(_part(word, extent, words) for word, extent in zip(written, shape, strict=True))
         cut = cls(parts)
-        if not 1 <= len(cut.axes) <= 2:  # noqa: PLR2004 - what a picture has
+        if not 1 <= len(cut.axes) <= 2:  # what a picture has
             raise click.UsageError(f"--slice {words}: expected one or two ranges, found {len(cut.axes)}")
         return cut
 
@@ -199,11 +199,11 @@ def grid_of(schunk: SChunk, shape: tuple[int, ...], chunks: tuple[int, ...], cut
         if not isinstance(part, range):
             lines.append([part // size])
             continue
-        met = range(part[0] // size, part[-1] // size + 1)
-        step = -(-len(met) // most)
+        shown = range(part[0] // size, part[-1] // size + 1)
+        step = -(-len(shown) // most)
         thinned |= step > 1
-        lines.append(list(met[::step]))
-        edges.append([min(n * size, extent) for n in [*met[::step], met.stop]])
+        lines.append(list(shown[::step]))
+        edges.append([min(n * size, extent) for n in [*shown[::step], shown.stop]])
     numbers = np.ravel_multi_index(np.meshgrid(*lines, indexing="ij"), counts).reshape(-1) if counts else np.zeros(1)
     among = [int(number) for number in numbers]
     return ChunkGrid(cells=superchunk.chunk_map(schunk, len(among), among=among), edges=tuple(edges), thinned=thinned)
@@ -239,7 +239,7 @@ def _chosen(source: Source, name: str, field: str | None) -> tuple[np.dtype[Any]
         raise Failure(f"{name}: a field of dtype {dtype} is no number that can be drawn")
     if dtype.kind in "SU":
         raise Failure(f"{name}: holds text, dtype {dtype}, which has no picture")
-    if dtype.kind not in "biufcmM" and dtype.isbuiltin != 2:  # noqa: PLR2004 - a number of another package
+    if dtype.kind not in "biufcmM" and dtype.isbuiltin != 2:  # a number of another package
         raise Failure(f"{name}: holds items of dtype {dtype}, which are no numbers that can be drawn")
     label = field or str(dtype)
     if dtype.kind == "c":

@@ -84,7 +84,7 @@ def _image(view: View) -> Any:
     numbers, dates = _numbers(view)
     extent = (columns.start - 0.5, columns.stop - 0.5, rows.stop - 0.5, rows.start - 0.5)
     tall = (extent[2] - extent[3]) / (extent[1] - extent[0])
-    equal = 0.3 <= tall <= 3  # noqa: PLR2004 - beyond it an image in proportion would be a stripe
+    equal = 0.3 <= tall <= 3  # beyond it an image in proportion would be a stripe
     height = min(max(5.9 * (tall if equal else 0.8), 3.4), 8.4)
     if view.grid is None:
         figure, axes = plt.subplots(figsize=(8.2, height + 1.0), layout="constrained")
@@ -178,7 +178,7 @@ def _draw_grid(axes: Any, view: View, grid: ChunkGrid, extent: tuple[float, ...]
     rows, columns = (np.asarray(edges, float) - 0.5 for edges in grid.edges)
     shape = (len(rows) - 1, len(columns) - 1)
     few = len(grid.cells) <= _MOST_NUMBERS
-    width = 1.6 if few else 0.4 if len(grid.cells) < 1200 else 0.0  # noqa: PLR2004 - white lines between cells
+    width = 1.6 if few else 0.4 if len(grid.cells) < 1200 else 0.0  # white lines between cells
     axes.pcolormesh(columns, rows, _colours(grid).reshape(*shape, 4), edgecolors="white", linewidth=width)
     axes.set_xlim(extent[0], extent[1])
     axes.set_ylim(extent[2], extent[3])
@@ -212,7 +212,7 @@ def _write_ratios(axes: Any, grid: ChunkGrid, rows: Any, columns: Any) -> None:
         x = (max(columns[n % wide], low) + min(columns[n % wide + 1], high)) / 2
         y = (max(rows[n // wide], top) + min(rows[n // wide + 1], bottom)) / 2
         text = "damaged" if cell.damaged else cell.special.name.lower() if cell.special else f"{cell.ratio:.2f}x"
-        bright = cell.special is not None or _ratio_norm(grid)(max(cell.ratio, 1.0)) > 0.6  # noqa: PLR2004
+        bright = cell.special is not None or _ratio_norm(grid)(max(cell.ratio, 1.0)) > 0.6
         axes.text(x, y, text, ha="center", va="center", fontsize=8.5, color=INK if bright else "white", clip_on=True)
 
 
@@ -227,7 +227,7 @@ def _line(view: View) -> Any:
             2, 1, figsize=(10.4, 6.2), height_ratios=(2.6, 1), layout="constrained", sharex=True
         )
         _draw_bars(below, view, view.grid)
-    steps = numbers.dtype.kind == "b" or len(numbers) <= 64  # noqa: PLR2004 - so few that each item shows
+    steps = numbers.dtype.kind == "b" or len(numbers) <= 64  # so few that each item shows
     drawn = np.ma.filled(numbers.astype(np.float64), np.nan)
     above.plot(
         np.asarray(places),
@@ -235,7 +235,7 @@ def _line(view: View) -> Any:
         color=LINE,
         linewidth=1.1,
         drawstyle="steps-mid" if steps else "default",
-        marker="o" if len(numbers) <= 64 else "",  # noqa: PLR2004
+        marker="o" if len(numbers) <= 64 else "",
         markersize=3,
     )
     if dates:
@@ -270,12 +270,12 @@ def _draw_bars(axes: Any, view: View, grid: ChunkGrid) -> None:
         align="edge",
         color=_colours(grid),
         edgecolor="white",
-        linewidth=0.8 if len(heights) <= 100 else 0.0,  # noqa: PLR2004 - thin bars have no room for it
+        linewidth=0.8 if len(heights) <= 100 else 0.0,  # thin bars have no room for it
     )
     axes.set_yscale("log")
     axes.set_ylim(1, top)
     axes.yaxis.set_major_formatter("{x:g}x")
-    axes.yaxis.set_minor_formatter("{x:g}x" if top < 10 else "")  # noqa: PLR2004 - less than a decade
+    axes.yaxis.set_minor_formatter("{x:g}x" if top < 10 else "")  # less than a decade
     axes.set_ylabel("times smaller")
     axes.set_xlabel(f"dimension {view.axes[0]}")
     axes.spines[["top", "right"]].set_visible(False)

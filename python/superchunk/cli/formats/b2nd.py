@@ -104,5 +104,5 @@ def create(place: Path, plan: Plan) -> ArrayTarget:
     target = ArrayTarget(
         chunks=tuple(max(part, 1) for part in array.chunks), begins_filled=repeated or plan.fill is None, array=array
     )
-    target.settled = {"chunks": list(array.chunks), "blocks": list(array.blocks)}
+    target.resolved = {"chunks": list(array.chunks), "blocks": list(array.blocks)}
     return target

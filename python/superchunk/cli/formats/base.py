@@ -129,7 +129,7 @@ class Target(ABC):
     """Whether boxes must come one after the other in C order, each a run of items."""
     begins_filled: bool = False
     """Whether each item is the fill value until it is written."""
-    settled: dict[str, object] = field(default_factory=dict)
+    resolved: dict[str, object] = field(default_factory=dict)
     """What is to be said about it afterwards."""
     without_dimensions: str = ""
     """Why it does not have the names of the dimensions that were planned; empty: it has them."""
@@ -142,7 +142,7 @@ class Target(ABC):
     def set_attribute(self, name: str, value: object) -> None:
         """Keep a value; one of `FOREIGN` says why it cannot be kept."""
 
-    def finish(self) -> None:  # noqa: B027 - most have nothing left to write
+    def finish(self) -> None:  # noqa: B027  - most have nothing left to write
         """Write what is said only once everything is there."""
 
     @abstractmethod

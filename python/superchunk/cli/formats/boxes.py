@@ -127,7 +127,7 @@ def aligned_boxes(
             step = wide
     for axis in reversed(range(len(shape))):
         room = budget // max(_nbytes(step, shape, itemsize), 1)
-        if room < 2:  # noqa: PLR2004 - one more does not fit
+        if room < 2:  # one more does not fit
             break
         step[axis] *= room
         if step[axis] < shape[axis]:

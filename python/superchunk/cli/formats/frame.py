@@ -123,5 +123,5 @@ def create(place: Path, plan: Plan) -> FrameTarget:
     record_fill(schunk, plan.fill)
     record_dimensions(schunk, plan.dimensions)
     target = FrameTarget(chunks=None, sequential=True, schunk=schunk, plan=plan)
-    target.settled = {"chunksize": size}
+    target.resolved = {"chunksize": size}
     return target

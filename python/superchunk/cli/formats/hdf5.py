@@ -285,7 +285,7 @@ def _create(
         opened.pop_all()
     target = Hdf5Target(chunks=chunks or plan.shape or None, file=file, beneath=beneath, dataset=made, opaque=opaque)
     target.begins_filled = plan.fill is None or opaque is None
-    target.settled = {"dataset": name, "chunks": None if chunks is None else list(chunks)}
+    target.resolved = {"dataset": name, "chunks": None if chunks is None else list(chunks)}
     return target
 
 

@@ -38,7 +38,7 @@ class NpySource(StreamSource):
     """A ``.npy`` file."""
 
     def __init__(self, path: str) -> None:
-        self._stream: BinaryIO = Path(path).open("rb")  # noqa: SIM115 - closed by `close`
+        self._stream: BinaryIO = Path(path).open("rb")  # noqa: SIM115  - closed by `close`
         try:
             header = NpyHeader.read(self._stream.read)
             self._start = len(header.raw)
@@ -72,7 +72,7 @@ def header_for(dtype: np.dtype[Any], shape: tuple[int, ...]) -> NpyHeader:
         The format has no words for the dtype.
 
     """
-    descr = np.lib.format.dtype_to_descr(dtype) if dtype.isbuiltin != 2 else None  # noqa: PLR2004 - of another package
+    descr = np.lib.format.dtype_to_descr(dtype) if dtype.isbuiltin != 2 else None  # of another package
     if descr is None or np.lib.format.descr_to_dtype(descr) != dtype:
         raise Failure(f".npy cannot say what the dtype {dtype} is")
     stream = io.BytesIO()

@@ -138,13 +138,13 @@ def create(place: Path, plan: Plan) -> ZarrTarget:
             compressors=_compressor(plan, version),
             fill_value=zarr.core.array.DEFAULT_FILL_VALUE if fill is None else fill,
             zarr_format=version,
-            dimension_names=_names(plan) if version == 3 else None,  # noqa: PLR2004
+            dimension_names=_names(plan) if version == 3 else None,
         )
     if np.dtype(array.dtype) != plan.dtype:
         raise Failure(f"Zarr format {version} makes {array.dtype} of the dtype {plan.dtype}")
     target = ZarrTarget(chunks=chunks, begins_filled=True, array=array, attributes={})
-    target.settled = {"chunks": list(chunks), "zarr_format": version}
-    if version == 2 and plan.dimensions is not None:  # noqa: PLR2004
+    target.resolved = {"chunks": list(chunks), "zarr_format": version}
+    if version == 2 and plan.dimensions is not None:
         if all(plan.dimensions):
             target.attributes[DIMENSIONS] = list(plan.dimensions)
         else:
@@ -159,7 +159,7 @@ def _names(plan: Plan) -> list[str | None] | None:
 def _version(plan: Plan) -> int:
     """Return the version of the format, 2 or 3. The dtypes of format 3 have no byte order, only its codecs."""
     foreign = plan.dtype.newbyteorder("=") != plan.dtype
-    if foreign and plan.zarr_format == 3:  # noqa: PLR2004
+    if foreign and plan.zarr_format == 3:
         raise Failure(f"Zarr format 3 does not keep the byte order of the dtype {plan.dtype}; --zarr-format 2 does")
     return plan.zarr_format or (2 if foreign else 3)
 
@@ -169,7 +169,7 @@ def _compressor(plan: Plan, version: int) -> Any:
     codec = (plan.codec or "zstd").lower()
     level = 5 if plan.level is None else plan.level
     shuffle = blosc_shuffle(plan, "Zarr's codec blosc")
-    if version == 2:  # noqa: PLR2004
+    if version == 2:
         numcodecs = require("numcodecs", "zarr", "Zarr")
         return numcodecs.Blosc(cname=codec, clevel=level, shuffle=("noshuffle", "shuffle", "bitshuffle").index(shuffle))
     codecs = require("zarr.codecs", "zarr", "Zarr")

@@ -204,7 +204,7 @@ def test_recover_makes_a_frame_of_the_commit_that_open_reads(path: Path) -> None
     assert contents(report.output)[:3] == [data(1), data(2), data(3)]
 
 
-# Claims that a file cannot have earned.
+# Claims beyond the budget of a file.
 
 
 def weighed(call: Callable[[], object]) -> int:
