@@ -14,8 +14,8 @@ import pytest
 
 import superchunk
 from superchunk import SChunk
+from superchunk._store import contiguous, sparse_loading
 from superchunk._store import file as storage_file
-from superchunk._store import seals
 from superchunk._store.frames import FrameStore
 from superchunk.exceptions import (
     ArgumentError,
@@ -288,8 +288,8 @@ def test_a_chunk_lost_with_the_power_is_noticed(path: Path, loss: str, monkeypat
     else:
         file.write_bytes(file.read_bytes()[:20] if loss == "cut" else bytes(file.stat().st_size))
     FrameStore.open(path).close()  # the machine did not start again, so nothing was lost
-    monkeypatch.setattr(seals, "after_power_loss", lambda _: True)
-    monkeypatch.setattr("superchunk._store.sparse_loading.after_power_loss", lambda _: True)
+    for module in (contiguous, sparse_loading):
+        monkeypatch.setattr(module, "after_power_loss", lambda _: True)
     with pytest.raises(DamagedFrameError, match=r"chunk 0, file 00000003\.chunk"):
         FrameStore.open(path)
     with closing(FrameStore.open(path, recover=True)) as store:

@@ -55,14 +55,16 @@ class FileBytes_open:  # noqa: N801 - reads as a call
     """A second state of a file, beside the registry, as another process has it."""
 
     def __init__(self, path: str) -> None:
-        self.file = FileBytes.open(path)
-        self.state = ContiguousState.load(self.file, 0)
+        use = ContiguousState.opened(path, 0, private=True)
+        assert use is not None
+        self.use = use
 
     def __enter__(self) -> ContiguousState:
-        return self.state
+        assert isinstance(self.use.state, ContiguousState)
+        return self.use.state
 
     def __exit__(self, *_: object) -> None:
-        self.file.close()
+        self.use.leave()
 
 
 def other_process(path: str, code: str) -> None:

@@ -59,6 +59,7 @@ from superchunk._schunk.opening import (
     is_array,
     mode_of,
     open_handle,
+    options_of,
     pack_layers,
     publishing,
 )
@@ -274,17 +275,7 @@ class SChunk(ContextManaged):
     ) -> None:
         """Take what is at the path of `place`."""
         path = os.fspath(place.urlpath or "")
-        handle = open_handle(
-            path,
-            place.mode,
-            mmap_mode=place.mmap_mode,
-            initial_mapping_size=place.initial_mapping_size,
-            deserialize=deserialize,
-            locking=place.locking,
-            sync=place.sync,
-            seal=place.seal,
-            compact_above=place.compact_above,
-        )
+        handle = open_handle(path, options_of(place, deserialize))
         store = handle.store
         try:
             _check_opened(store, path, pack_layers(place))

@@ -35,9 +35,9 @@ from superchunk._store.file import FileBytes, storage_error
 from superchunk._store.folder import INDEX_NAME, is_folder, joined
 from superchunk._store.frames import FrameStore
 from superchunk._store.names import find_name
-from superchunk._store.target import ReplaceRule, absolute_path, check_target, identify, missing
+from superchunk._store.target import ReplaceRule, check_target, identify, missing
 from superchunk.exceptions import ArgumentError
-from superchunk.params import local_path
+from superchunk.params import absolute_path, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -27,9 +27,9 @@ from superchunk._store.file import FileBytes
 from superchunk._store.folder import INDEX_NAME, is_folder, joined
 from superchunk._store.legacy import open_legacy, read_legacy
 from superchunk._store.names import find_name
-from superchunk._store.target import absolute_path, missing
+from superchunk._store.target import missing
 from superchunk.exceptions import ArgumentError, FormatError, StorageError, UnsupportedError
-from superchunk.params import default_nthreads, local_path
+from superchunk.params import absolute_path, default_nthreads, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

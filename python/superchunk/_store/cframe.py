@@ -70,7 +70,7 @@ def read_cframe(buffer: Buffer) -> MemoryStore:
 
     raw = loaded.raw_header
     return MemoryStore.of_snapshot(
-        Snapshot(loaded.index, place, header.chunksize, _seals_of(loaded), room // CHUNK_MIN),
+        Snapshot(loaded.index.copy(), place, header.chunksize, _seals_of(loaded), room // CHUNK_MIN),
         settings_of(header),
         nbytes=header.nbytes,
         vlblocks=None if header.nbytes else header.vlblocks,

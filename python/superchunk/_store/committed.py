@@ -30,8 +30,9 @@ from superchunk._format.metalayers import read_metalayers, write_metalayers
 from superchunk._format.trailer import Trailer
 from superchunk._store import registry
 from superchunk._store.changes import Mark, MutableChunkTable, PastTable, check_same_length
-from superchunk._store.file import storage_error
+from superchunk._store.file import RetiredFiles, storage_error
 from superchunk._store.loading import check_fingerprint, settings_of
+from superchunk._store.locks import WriterLock
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Box, Source
     from superchunk._store.changes import Change
-    from superchunk._store.file import FileBytes, RetiredFiles
+    from superchunk._store.file import FileBytes
     from superchunk._store.loading import Loaded, Proof
     from superchunk._store.protocol import FrameSettings
     from superchunk._store.registry import Key, Use
@@ -132,15 +133,32 @@ class CommittedFrame(MutableChunkTable):
     sparse: bool = False
     file: FileBytes
     """The file of the frame, or of its index."""
-    _retired: RetiredFiles
+    start: int
+    """The frame's first byte in it."""
+    _room = 0
+    """Bytes of chunks between header and index."""
+    _watched_name: tuple[int, str] | None = None
+    """The open directory and the name in it that the file must have; None: any."""
+    _retired: RetiredFiles | None = None
+    """Files that others have taken the place of."""
+    _writer: WriterLock | None = None
+    """The lock that a writer takes, once it was asked for."""
+    _takes_lock_turns = False
+    """Whether it lets those in that take turns by a lock file."""
     unpublished: str | None = None
     """The name that a new frame gets with its first commit, if it waits for that."""
+    fresh = False
+    """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
+    _new_name = True
+    """Whether its name may not be on the disk: for all that is known, whoever gave it did not wait for that."""
     rule: ReplaceRule
     """What a new frame may take that name of."""
 
-    def __init__(self, path: str, loaded: Loaded) -> None:
-        """Begin with the committed state that `loaded` describes."""
+    def __init__(self, path: str, file: FileBytes, loaded: Loaded, start: int = 0) -> None:
+        """Take over `file`, whose frame at byte `start` says `loaded`."""
         self.path = path
+        self.file = file
+        self.start = start
         self.key: Key | None = None
         """What the registry knows it by."""
         self.uses: list[ref[Use]] = []
@@ -194,25 +212,9 @@ class CommittedFrame(MutableChunkTable):
 
         """
 
-    @abstractmethod
     def _watch_for(self, probe: bytes) -> _engine.Watch:
         """Return the watch on the first bytes of the frame, `probe`, on its name, and on what `_proven` says."""
-
-    @property
-    @abstractmethod
-    def _committed_range(self) -> tuple[int, int]:
-        """Where the index chunk begins in its file and where the trailer ends, just after a commit."""
-
-    def _watch_anew(self, probe: bytes, proof: Proof) -> None:
-        """Watch the state that has just been committed or adopted."""
-        index_at, end = self._committed_range
-        digest, stands = self._proof = proof
-        if stands:
-            ranges = [(end - len(digest), len(digest))]
-        else:
-            ranges = [(index_at, self._index_len), (end - self._trailer_len, self._trailer_len)]
-        self._proven = (digest, ranges, not stands)
-        self._watch = self._watch_for(probe)
+        return _engine.Watch(self.file.read_fd, self.start, probe, self._watched_name, self._proven)
 
     def _is_same(self, loaded: Loaded) -> bool:
         """Return whether a frame says what the committed state does; forget what was learnt from chunks meanwhile."""
@@ -269,9 +271,26 @@ class CommittedFrame(MutableChunkTable):
         """Let other processes write; the last handle for writing is gone."""
 
     @property
-    @abstractmethod
     def writing(self) -> bool:
         """Whether this process has the frame for writing."""
+        writer = self._writer
+        return writer is not None and writer.held
+
+    def _lock_writing(self, fd: int) -> None:
+        """Take the lock on the open file or directory `fd`."""
+        if self._writer is None:
+            self._writer = WriterLock()
+        self._writer.acquire(fd, self.path, shared=self._takes_lock_turns)
+
+    def _unlock_writing(self) -> None:
+        if self._writer is not None:
+            self._writer.release()
+
+    def _retire(self, file: FileBytes) -> None:
+        """Keep a file that another one has taken the place of, for calls that still read it."""
+        if self._retired is None:
+            self._retired = RetiredFiles()
+        self._retired.add(file)
 
     @abstractmethod
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
@@ -345,14 +364,14 @@ class CommittedFrame(MutableChunkTable):
         self.settings = settings_of(header)
         self.fixed_size = header.chunksize
         self.nbytes = header.nbytes
-        self.index = loaded.index
+        self.index, self._index_is_shared = loaded.index, True
         self.vlmeta = loaded.trailer.vlmeta
         self.frame_len = header.frame_len
         self._vlblocks = None if header.nbytes else header.vlblocks
         self._raw_header = raw = loaded.raw_header
         self._layers = loaded.layers
         self.meta = {name: raw[at : at + n] for name, (at, n) in loaded.layers.items()} if loaded.layers else {}
-        self._index_len, self._index_of = loaded.index_len, len(loaded.index)
+        self._index_len, self._index_of = loaded.index_len, loaded.nchunks
         self._trailer_len = loaded.trailer_len
         self._live = None if header.nbytes else (0, 0)
         self._sizes = self._starts = None
@@ -361,11 +380,10 @@ class CommittedFrame(MutableChunkTable):
         self._stale_seals = loaded.sealed is False and header.nbytes > 0
         self._specials.clear()
         self.version += 1
-        self._remember(self._index_of)
-        self._watch_anew(loaded.probe, loaded.proof)  # last: until then, whoever looks loads it again
+        self._remember(loaded.nchunks, loaded.probe, loaded.proof)
 
-    def _remember(self, nchunks: int) -> None:
-        """Take the present state, with an index without a journal, for the committed one."""
+    def _remember(self, nchunks: int, probe: bytes, proof: Proof) -> None:
+        """Take the present state, with an index without a journal, for the committed one, and watch it."""
         self._committed_mark = self._committed_past = None
         self.epoch += 1
         self._committed_header = self._raw_header
@@ -373,6 +391,15 @@ class CommittedFrame(MutableChunkTable):
         self._index_changed = self._dirty = False
         self._written = 0
         self.authors = frozenset()
+        end = self.start + self.frame_len
+        digest, stands = self._proof = proof
+        if stands:
+            ranges = [(end - len(digest), len(digest))]
+        else:
+            index_at = self.start + len(self._raw_header) + self._room
+            ranges = [(index_at, self._index_len), (end - self._trailer_len, self._trailer_len)]
+        self._proven = (digest, ranges, not stands)
+        self._watch = self._watch_for(probe)  # last: until then, whoever looks comes here again
 
     @property
     def header_bytes(self) -> bytes:
@@ -471,11 +498,13 @@ class CommittedFrame(MutableChunkTable):
         return past
 
     def follow(self) -> None:
-        """Before a change: come to terms with what another process did."""
-        if self._retired.files:
+        """Before a change: come to terms with what another process did, and have an index of one's own."""
+        if self._retired is not None:
             self._retired.tidy()
         if not self._dirty and not self.changes:
             self.refresh()
+            if self._index_is_shared:
+                self.index, self._index_is_shared = self.index.copy(), False
 
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""
@@ -637,6 +666,7 @@ class CommittedFrame(MutableChunkTable):
         """
         del torn  # of that the layouts take care
         self.lock = threading.RLock()
+        self._writer = WriterLock(inherited=True)
         self._watch = self._watch_for(self._watch.probe)  # a thread may have been in its cache
         self.changes.clear()
         self.authors = frozenset()

@@ -23,7 +23,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar, cast
@@ -38,9 +38,10 @@ from superchunk._store.names import find_name
 from superchunk._store.options import OpenOptions
 from superchunk._store.protocol import Snapshot
 from superchunk._store.sidecar import LockSidecar
-from superchunk._store.target import ReplaceRule, absolute_path, check_target
+from superchunk._store.target import ReplaceRule, check_target
 from superchunk._store.view import TableView
 from superchunk.exceptions import ArgumentError, ClosedError, ReadOnlyError, StorageError, SuperchunkError
+from superchunk.params import absolute_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -271,7 +272,9 @@ class FrameStore(TableView):
         for left in range(_MOST_MOVES, -1, -1):
             store = None
             try:
-                use = _use_of(name, chosen.offset, mend=writable, private=pinned, recover=chosen.recover)
+                use = ContiguousState.opened(name, chosen.offset, private=pinned, recover=chosen.recover)  # as most are
+                if use is None:
+                    use = _use_elsewhere(name, chosen.offset, mend=writable, private=pinned, recover=chosen.recover)
                 store = cls(use, name, writable=False, options=chosen, pinned=pinned)
                 # One that was loaded just now has nothing to catch up with.
                 if writable or chosen.locking or len(use.state.uses) > 1:
@@ -634,7 +637,7 @@ class FrameStore(TableView):
 
     def identity(self) -> tuple[int, int]:
         """Return device and inode of the file that the frame, or the index of a directory, is in."""
-        return self._frame.file.identity()
+        return self._frame.file.identity
 
     @property
     def meta(self) -> Mapping[str, bytes]:
@@ -889,32 +892,22 @@ class FrameStore(TableView):
                 self._let_go()
 
 
-def _use_of(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
-    """Return a use of the state of the frame of that name, though it may be replaced just now."""
-    for left in range(_MOST_MOVES, -1, -1):
-        try:
-            return ContiguousState.opened(name, offset, private=private, recover=recover)  # as most are
-        except FileNotFoundError:
-            pass
-        except StorageError:
-            if not is_folder(name):
-                raise
-        try:
-            return _use_elsewhere(name, offset, mend=mend, private=private, recover=recover)
-        except FileNotFoundError:
-            if not left or find_name(name) is None:
-                raise
-    raise AssertionError
-
-
 def _use_elsewhere(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
     """Return a use of the state of a directory, or of a frame that has another name while it is replaced."""
-    place = find_name(name, mend=mend) or name
-    if not is_folder(place):
-        return ContiguousState.opened(place, offset, private=private, recover=recover)
-    if offset:
-        raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
-    return _sparse_state().opened(name, private=private, recover=recover, place=place)
+    for left in range(_MOST_MOVES, -1, -1):
+        place = find_name(name, mend=mend) or name
+        if is_folder(place):
+            if offset:
+                raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
+            with suppress(FileNotFoundError):
+                return _sparse_state().opened(name, private=private, recover=recover, place=place)
+        else:
+            use = ContiguousState.opened(place, offset, private=private, recover=recover)
+            if use is not None:
+                return use
+        if not left or find_name(name) is None:
+            break
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
 def _sparse_state() -> type[SparseState]:

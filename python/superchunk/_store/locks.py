@@ -117,13 +117,13 @@ class WriterLock:
 
     __slots__ = ("__weakref__", "_fd", "_forks", "_inherited", "_marked", "held")
 
-    def __init__(self) -> None:
-        """Make a lock that holds nothing."""
+    def __init__(self, *, inherited: bool = False) -> None:
+        """Make a lock that holds nothing; its descriptor may be `inherited` from before a fork."""
         self.held = False
         """Whether this process took the lock and has not let go of it; True as well where nothing can be locked."""
         self._fd = -1
         self._marked = False
-        self._inherited = False
+        self._inherited = inherited
         self._forks = _forks
 
     def acquire(self, fd: int, path: str, *, shared: bool = False) -> None:

@@ -37,7 +37,6 @@ from superchunk._store.committed import CommittedFrame, FrameMark, empty_frame
 from superchunk._store.contiguous import refuse_if_written
 from superchunk._store.file import (
     FileBytes,
-    RetiredFiles,
     link_file,
     make_folder,
     remove_file,
@@ -60,7 +59,7 @@ from superchunk._store.folder import (
     remove_frame_folder,
 )
 from superchunk._store.loading import PROBE_LEN, about, proof_of
-from superchunk._store.locks import WriterLock, leads_to, separate
+from superchunk._store.locks import leads_to, separate
 from superchunk._store.names import aside_of, take_name
 from superchunk._store.orphans import remove_orphans
 from superchunk._store.retained import RetainedIndex, load_index
@@ -147,19 +146,10 @@ class SparseState(CommittedFrame):
         self._forget_files()
         self.folder = folder
         """The directory; its path is absolute."""
-        self.file = file
-        """The index file."""
         self.private = private
         """Whether it is for one handle that stays at a state, and pinned."""
-        self.unpublished: str | None = None
-        """The name that the directory gets with its first commit, if it waits for that."""
-        self.fresh = False
-        """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
-        self._retired = RetiredFiles()
-        self._writer = WriterLock()
-        self._takes_lock_turns = False
-        self._new_name = True  # for all that is known, as in `followed`
-        super().__init__(folder.path, loaded)
+        self._watched_name = (folder.read_fd, INDEX_NAME)
+        super().__init__(folder.path, file, loaded)
 
     # Opening.
 
@@ -207,7 +197,7 @@ class SparseState(CommittedFrame):
             state.path, state.unpublished, state.rule = path, final, rule
             state.sync_level, state.sealing = sync, seal
             state.fresh = not os.path.lexists(final)
-            state._writer.acquire(folder.read_fd, path)
+            state._lock_writing(folder.read_fd)
             state._learn_files()
         except BaseException as error:
             for opened in (file, folder):
@@ -219,7 +209,7 @@ class SparseState(CommittedFrame):
             if isinstance(error, StorageError) and str(error.filename).startswith(aside):
                 raise StorageError(error.errno, error.strerror, path) from error
             raise
-        return registry.enter((*folder.identity(), 0), state)
+        return registry.enter((*folder.identity, 0), state)
 
     @classmethod
     def opened(cls, path: str, *, private: bool = False, recover: bool = False, place: str | None = None) -> Use:
@@ -251,7 +241,7 @@ class SparseState(CommittedFrame):
         final = absolute(path)
         folder = FileBytes(final, open_folder(place or final))
         try:
-            key = (*folder.identity(), 0)
+            key = (*folder.identity, 0)
             use = None if private else registry.find(key)
             if use is None:
                 state = cls._loaded(folder, private=private, recover=recover)
@@ -292,12 +282,12 @@ class SparseState(CommittedFrame):
         record = loaded.record
         self._was_synced = bool(record is not None and record.last_synced and loaded.sealed is not False)
         # C-Blosc2 writes no seals, and takes away those of chunks that it changes.
-        self._all_sealed = not len(loaded.index) or bool(
+        self._all_sealed = not loaded.nchunks or bool(
             record is not None and loaded.sealed is not False and not record.sealed_from
         )
         self._header_cbytes = loaded.header.cbytes
         super()._adopt(loaded)
-        if self._writer.held:
+        if self.writing:
             self._learn_files()
 
     @property
@@ -374,13 +364,6 @@ class SparseState(CommittedFrame):
         except FormatError:  # C-Blosc2 may be in the middle of changing it: loading waits for the end
             return True
 
-    def _watch_for(self, probe: bytes) -> _engine.Watch:
-        return _engine.Watch(self.file.read_fd, 0, probe, (self.folder.read_fd, INDEX_NAME), self._proven)
-
-    @property
-    def _committed_range(self) -> tuple[int, int]:
-        return len(self._raw_header), self.frame_len
-
     def changed_since(self, version: int) -> bool:
         """Return whether what was read since `version` may be of more than one commit."""
         still = self._still  # before the version: who is in there now may have loaded another state first
@@ -392,7 +375,7 @@ class SparseState(CommittedFrame):
     def pinned(self) -> Iterator[None]:
         """Keep the present state, and the files it names, while the block reads; writers elsewhere go on."""
         with self.lock:
-            pinned = not (self._still or self.private or self._writer.held) and self._lock_present()
+            pinned = not (self._still or self.private or self.writing) and self._lock_present()
             try:
                 with super().pinned():
                     yield
@@ -435,7 +418,7 @@ class SparseState(CommittedFrame):
     def _move(self, folder: FileBytes) -> None:
         """Go on with the directory that has taken this one's name."""
         try:
-            key = (*folder.identity(), 0)
+            key = (*folder.identity, 0)
             other = None if self.private else registry.state_of(key)
             if other is not None:  # this process made it, or found it first
                 folder.close()
@@ -444,15 +427,16 @@ class SparseState(CommittedFrame):
                 self.successor = other
                 return
             file, loaded = read_present(folder, patient=True, pinned=self.private)
-            if self._writer.held:
-                self._writer.release()
-                self._writer.acquire(folder.read_fd, self.path, shared=self._takes_lock_turns)
+            if self.writing:
+                self._unlock_writing()
+                self._lock_writing(folder.read_fd)
         except BaseException:
             folder.close()
             raise
         with self._moved():
             old, self.folder = self.folder, folder
-            self._retired.add(old)
+            self._watched_name = (folder.read_fd, INDEX_NAME)
+            self._retire(old)
             registry.move(self, key)
             self._replace_file(file)
             self._adopt(loaded)
@@ -462,14 +446,9 @@ class SparseState(CommittedFrame):
         old, self.file = self.file, file
         if self.private:
             unlock_shared(old)
-        self._retired.add(old)
+        self._retire(old)
 
     # Writing, by one process at a time.
-
-    @property
-    def writing(self) -> bool:
-        """Whether this process has the frame for writing."""
-        return self._writer.held
 
     def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
@@ -487,12 +466,12 @@ class SparseState(CommittedFrame):
 
         """
         with self.lock:
-            if self._writer.held:
+            if self.writing:
                 return
             if not os.access(self.folder.path, os.W_OK | os.X_OK):
                 raise StorageError(errno.EACCES, os.strerror(errno.EACCES), self.folder.path)
             self._takes_lock_turns = takes_lock_turns
-            self._writer.acquire(self.folder.read_fd, self.path, shared=takes_lock_turns)
+            self._lock_writing(self.folder.read_fd)
             try:
                 if not leads_to(self.folder.path, self.folder.read_fd):
                     self._reload()
@@ -500,12 +479,12 @@ class SparseState(CommittedFrame):
                 self.prove()
                 self._learn_files(tidy=not takes_lock_turns)
             except BaseException:
-                self._writer.release()
+                self._unlock_writing()
                 raise
 
     def disable_writing(self) -> None:
         """Let other processes write."""
-        self._writer.release()
+        self._unlock_writing()
         self._close_retained()
         self._forget_files()
 
@@ -536,7 +515,7 @@ class SparseState(CommittedFrame):
         self._close_retained()
         self._forget_files()
         if self.index.repeated_entry is None:  # an index that is read from its file would lose that
-            self.index = Index(self.index.slice(0, len(self.index)))
+            self.index, self._index_is_shared = Index(self.index.slice(0, len(self.index))), False
         named = self._named()
         self._shared = len(named) + self.live[1] != len(self.index)
         listing = list_folder(self.folder.path, display_path=self.path)
@@ -741,7 +720,6 @@ class SparseState(CommittedFrame):
             self._index_len = self._index_of = 0
             self._all_sealed = True
         probe = header[:PROBE_LEN] if chunk else (header + trailer)[:PROBE_LEN]
-        self._watch_anew(probe, proof_of(trailer, chunk))
         self._stale_seals = self._stale_seals and not self.sealing
         self._header_cbytes = self.live[0]
         if switch.synced:
@@ -752,14 +730,14 @@ class SparseState(CommittedFrame):
         self._garbage.update(self._dropped)
         self.epoch += 1
         self._pending, self._placed, self._dropped = [], [], []
-        self._remember(len(self.index))
+        self._remember(len(self.index), probe, proof_of(trailer, chunk))
         self.index.forget()
         self.switch = None
 
     def _too_large(self) -> bool:
         """Return whether an id is so large that C-Blosc2 would not open the frame, and a smaller one is free."""
         most = self.live[0] - _BELOW_CBYTES
-        if self._ids.following - 1 <= most or self._dirty or not self._writer.held:
+        if self._ids.following - 1 <= most or self._dirty or not self.writing:
             return False
         named = self._named()
         if max(named, default=-1) <= most:
@@ -952,10 +930,11 @@ class SparseState(CommittedFrame):
     def close(self) -> None:
         """Close the files."""
         self._close_retained()
-        self._writer.release()
+        if self._writer is not None:
+            self._writer.release()
         self.file.close()
         self.folder.close()
-        if self._retired.files:
+        if self._retired is not None:
             self._retired.close()
 
 

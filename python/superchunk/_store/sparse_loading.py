@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from superchunk import _engine
 from superchunk._format.header import FIXED_LEN
 from superchunk._format.index import special_kind
-from superchunk._store.file import FileBytes
+from superchunk._store.file import FileBytes, after_power_loss
 from superchunk._store.folder import INDEX_NAME, LAST_SYNCED_NAME, chunk_name, joined, place_in
 from superchunk._store.loading import check_fingerprint
 from superchunk._store.retained import RetainedIndex, load_index, stored_ids
-from superchunk._store.seals import SEALED, UNSEALED, after_power_loss, stored_entries
+from superchunk._store.seals import SEALED, UNSEALED, stored_entries
 from superchunk._store.shared_locks import lock_shared
 from superchunk.exceptions import FormatError, StorageError, SuperchunkError
 
