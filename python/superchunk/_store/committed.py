@@ -212,15 +212,15 @@ class CommittedFrame(MutableChunkTable):
 
         """
 
-    def _watch_for(self, probe: bytes) -> _engine.Watch:
-        """Return the watch on the first bytes of the frame, `probe`, on its name, and on what `_proven` says."""
-        return _engine.Watch(self.file.read_fd, self.start, probe, self._watched_name, self._proven)
+    def _watch_anew(self, probe: bytes) -> None:
+        """Watch the same state, whose first bytes are `probe`, without what was read and what other threads hold."""
+        self._watch = _engine.Watch(self.file.read_fd, self.start, probe, self._watched_name, self._proven)
 
     def _is_same(self, loaded: Loaded) -> bool:
         """Return whether a frame says what the committed state does; forget what was learnt from chunks meanwhile."""
         if loaded.raw_header != self._committed_header or loaded.proof != self._proof:
             return False
-        self._watch = self._watch_for(loaded.probe)  # blocks that were kept go
+        self._watch_anew(loaded.probe)  # blocks that were kept go
         if not (self._proof.stands or self._dirty or self.busy):
             self._live = self._sizes = self._starts = None
         return True
@@ -399,7 +399,8 @@ class CommittedFrame(MutableChunkTable):
             index_at = self.start + len(self._raw_header) + self._room
             ranges = [(index_at, self._index_len), (end - self._trailer_len, self._trailer_len)]
         self._proven = (digest, ranges, not stands)
-        self._watch = self._watch_for(probe)  # last: until then, whoever looks comes here again
+        # Last: until then, whoever looks comes here again.
+        self._watch = _engine.Watch(self.file.read_fd, self.start, probe, self._watched_name, self._proven)
 
     @property
     def header_bytes(self) -> bytes:
@@ -667,7 +668,7 @@ class CommittedFrame(MutableChunkTable):
         del torn  # of that the layouts take care
         self.lock = threading.RLock()
         self._writer = WriterLock(inherited=True)
-        self._watch = self._watch_for(self._watch.probe)  # a thread may have been in its cache
+        self._watch_anew(self._watch.probe)  # a thread may have been in its cache
         self.changes.clear()
         self.authors = frozenset()
         self._read_by = self.switch = None

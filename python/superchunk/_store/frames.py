@@ -841,7 +841,13 @@ class FrameStore(TableView):
                     raise StorageError(f"{self.path}: cannot close it in the middle of a change or a transaction")
                 if not inside:
                     state.commit()
-        self._let_go()
+        use = self._use
+        self._state = None
+        if self._sidecar is not None:
+            self._sidecar.close()
+        if use is not None:
+            use.leave()
+        self._use = None
 
     def publish(self) -> None:
         """Commit what waits; a frame made with ``publish=False`` has its name then.
@@ -866,13 +872,9 @@ class FrameStore(TableView):
             self._let_go()
 
     def _let_go(self) -> None:
-        use = self._use
-        self._state = None
-        if self._sidecar is not None:
-            self._sidecar.close()
-        if use is not None:
-            use.leave()
-        self._use = None
+        """Close the handle without a commit."""
+        self.writable = False
+        self.close()
 
     def __del__(self) -> None:
         """Close a handle that was dropped; a frame that nobody has given its name to is no more."""
