@@ -7,9 +7,9 @@
        ├── Encoder                            how this handle compresses, `encoder`
        └── Decoder                            how it decompresses, `decoder`
 
-The methods are thin: what takes more than a few lines is a function over a store, an encoder or a decoder, in the
-module that is named for it. Opening by path or from bytes is in `opening`. Neither a frame's bytes (`frame`) nor
-files (`storage`) are dealt with here.
+The methods are thin. Longer work is a function over a store, an encoder or a decoder, in the module named for it.
+Opening by path or from bytes is in `opening`. Neither a frame's bytes (`frame`) nor files (`storage`) are dealt with
+here.
 """
 
 from __future__ import annotations
@@ -1095,9 +1095,8 @@ class SChunk(ContextManaged):
     def reserve_chunk_ids(self, n: int) -> range:
         """Set ids aside for chunks that other processes will write with `stage_chunk`.
 
-        They are good as long as this handle, or another one for writing in this
-        process, is open; files of ids that were not used are removed by whoever opens
-        the frame for writing next.
+        The ids are valid while this handle, or another one for writing in this process, is open. The next handle that
+        opens the frame for writing removes files of unused ids.
 
         Parameters
         ----------
@@ -1382,10 +1381,9 @@ class SChunk(ContextManaged):
     def holding_lock(self) -> Iterator[Self]:
         """Hold the lock that other processes wait for over several operations.
 
-        For handles opened with ``locking=True`` (or ``BLOSC_LOCKING``): inside the block nobody
-        else reads or writes with locking, and what others did before is seen. Blocks may stand
-        in each other, those of an array and of its SChunk as well. Without locking it does
-        nothing.
+        For handles opened with ``locking=True`` (or ``BLOSC_LOCKING``). Inside the block nobody else reads or writes
+        with locking, and earlier changes of others are visible. Blocks may stand in each other, those of an array and
+        of its SChunk as well. Without locking it does nothing.
 
         Raises
         ------
@@ -1435,8 +1433,8 @@ class SChunk(ContextManaged):
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Give the dead bytes of the file back to the disk.
 
-        A new file is written beside the old one and takes its name, so nothing can be lost on
-        the way, and handles that read, here or in other processes, go on undisturbed.
+        A new file is written beside the old one and takes its name. A failure loses nothing, and handles that read,
+        here or in other processes, continue undisturbed.
 
         Parameters
         ----------
@@ -1463,8 +1461,8 @@ class SChunk(ContextManaged):
     ) -> VerifyReport:
         """Check every part of what is on the disk; see `superchunk.verify`.
 
-        What waits for its commit is committed first. In memory, and with mmap mode "c", the chunks are looked at
-        as this handle has them: those that a frame sealed are compared with their seals.
+        What waits for its commit is committed first. In memory, and with mmap mode "c", the chunks of this handle are
+        checked. Chunks that a frame sealed are compared with their seals.
 
         Raises
         ------
@@ -1513,9 +1511,9 @@ class SChunk(ContextManaged):
     ) -> SChunk:
         """Return a copy with all metalayers, in memory unless `urlpath` says otherwise.
 
-        Chunks are taken as they are, a few megabytes at a time, unless `cparams` are given:
-        then they are compressed anew, special values excepted. With a postfilter the copy holds what reading
-        gives, and has no postfilter; chunks of variable-length blocks, on which it does not run, stay as they are.
+        Chunks are taken as they are, a few megabytes at a time, unless `cparams` are given: then they are compressed
+        anew, special values excepted. With a postfilter the copy holds the items as they are read, and has no
+        postfilter. Chunks of variable-length blocks stay as they are, because a postfilter does not run on them.
 
         Parameters
         ----------

@@ -374,9 +374,9 @@ class NDArray(NumPyConversions, ContextManaged):
         key
             Any index but a field; the default means everything.
         out
-            An array of the result's shape. If it is C-contiguous, of the array's dtype, and `key` has neither
-            negative steps nor repeated or unordered positions, items are decoded straight into it; else they
-            are cast and copied.
+            An array of the result's shape. Items are decoded straight into it if it is C-contiguous and of the array's
+            dtype, and `key` has neither negative steps nor repeated or unordered positions. Otherwise items are cast
+            and copied.
 
         Raises
         ------
@@ -431,8 +431,8 @@ class NDArray(NumPyConversions, ContextManaged):
     def iterblocks(self) -> Iterator[Part]:
         """Iterate over the blocks, chunk by chunk: coordinates among all blocks, region of the array, and items.
 
-        Where chunks are no whole blocks, the grid has the blocks at a chunk's edges cut short; coordinates
-        then count blocks from the array's start all the same.
+        Where chunks are no whole blocks, the blocks at a chunk's edges are cut short. Coordinates count blocks from the
+        array's start.
 
         Yields
         ------
@@ -512,8 +512,8 @@ class NDArray(NumPyConversions, ContextManaged):
 
         Notes
         -----
-        Like the chunks of `SChunk.append_data`, what is appended is committed at once where that is cheap,
-        and else with more of it, by `flush` or `close`.
+        As with `SChunk.append_data`, the new items are committed at once where that is cheap. Otherwise later appends,
+        `flush` or `close` commit them.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """What is assigned to a part of an array, laid out like that part, piece by piece.
 
-A value that is an `NDArray` is read as it was when the change began, so that an array may be assigned to
-another part of itself.
+A value that is an `NDArray` is read as it was when the change began. An array may therefore be assigned to another part
+of itself.
 """
 
 from __future__ import annotations

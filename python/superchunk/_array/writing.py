@@ -5,9 +5,9 @@
     covered whole    the value's own memory ── pack ──> chunk
     in part          chunk ── read_box ──> items, changed ── pack ──> chunk
 
-The engine compresses straight out of the memory that holds the value, whatever its strides; a value of another
-dtype, and the items of an `NDArray`, are made ready for one chunk at a time. Padding that may come to light is zero
-in whatever is written here. A chunk of one value becomes a special chunk.
+The engine compresses straight out of the memory that holds the value, whatever its strides. A value of another dtype,
+and the items of an `NDArray`, are converted for one chunk at a time. Padding that may come to light is zero in whatever
+is written here. A chunk of one value becomes a special chunk.
 
 Source: docs/format/b2nd.md, "Geometry" and "Changing".
 """

@@ -1,7 +1,7 @@
 """Fresh arrays for what is read.
 
 Small ones are NumPy's. Of large ones most of the price is that the system clears each page, so their memory is
-kept when they are no longer needed (`io/src/memory/kept.rs`).
+kept when they are no longer needed (`io/src/memory/buffer_pool.rs`).
 """
 
 from __future__ import annotations

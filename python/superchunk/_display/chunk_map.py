@@ -126,8 +126,8 @@ def chunk_map(schunk: object, cells: int = 64, *, among: Sequence[int] | None = 
     Returns
     -------
     list of MapCell
-        In order, about the same number of chunks in each. Of many chunks some in each cell are looked at,
-        evenly spaced, `SAMPLES` in all at most (or one a cell, if there are more cells).
+        In order, about the same number of chunks in each. Of many chunks, a sample of evenly spaced ones in each cell
+        is read. The sample has at most `SAMPLES` chunks in all, or one for each cell.
 
     Raises
     ------

@@ -6,12 +6,10 @@
     entry <  0   a chunk of one value without stored bytes; only the top byte counts:
                  0x81 zeros, 0x82 NaN, 0x84 uninitialised
 
-In a file the entries are the content of an ordinary chunk, little endian, typesize 8.
-An `Index` reads single entries through that chunk until a change or a bulk request
-makes an array of them; an index whose entries are all equal stays one number. Every
-change is written down in a journal before it is made, so that it can be taken back, though
-an interrupt comes in the middle, and so that others can see how the index was before. Does not
-know where chunks lie.
+In a file the entries are the content of an ordinary chunk, little endian, typesize 8. An `Index` reads single entries
+through that chunk until a change or a bulk request makes an array of them. An index whose entries are all equal stays
+one number. Every change is recorded in a journal before it is made. The journal allows to undo the change after an
+interrupt, and to see the index as it was before. Does not know where chunks lie.
 
 Source: docs/format/cframe.md, "Index chunk" and "Special entries".
 """
