@@ -39,7 +39,7 @@ from superchunk._store.shared_locks import lock_shared, unlock_shared
 from superchunk.exceptions import FormatError, StorageError, SuperchunkError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from superchunk._engine import Source
     from superchunk._store.loading import Loaded
@@ -86,6 +86,14 @@ class FollowedFolder(CommittedFrame):
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the file of chunk `nchunk`."""
         return place_in(self.folder, entry, nchunk)
+
+    def places(self, numbered: Iterable[tuple[int, int]]) -> list[Source]:
+        """Return the files of chunks given by number and entry; special chunks whole."""
+        folder, special = self.folder, self._special
+        found: list[Source] = []
+        for nchunk, entry in numbered:
+            found.append(place_in(folder, entry, nchunk) if entry >= 0 else special(entry, nchunk))  # noqa: PERF401
+        return found
 
     @property
     def live(self) -> tuple[int, int]:

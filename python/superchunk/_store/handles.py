@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from threading import get_ident
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from superchunk import _engine
 from superchunk._store import registry
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from superchunk._store.changes import PastTable
     from superchunk._store.committed import CommittedFrame
     from superchunk._store.options import OpenOptions
+    from superchunk._store.protocol import ChunkList
     from superchunk._store.registry import Use
     from superchunk._store.sidecar import LockSidecar
 
@@ -265,8 +266,14 @@ class StateHandle(TableView):
             The frame is damaged now.
 
         """
+        before = self.change_tick
+        self._refreshed()
+        return self.change_tick != before
+
+    def _refreshed(self) -> CommittedFrame | PastTable:
+        """Follow changes made elsewhere, unless pinned; return the list of chunks that this handle sees then."""
         if self.is_snapshot:
-            return False
+            return self._open
         state = self._state
         if (
             self._sidecar is None
@@ -277,7 +284,7 @@ class StateHandle(TableView):
         ):
             # The usual case, since every access asks, without the calls in between.
             if not state.refresh() and state.version == self._seen:
-                return False
+                return self._whole(state) if state.changes or state.authors else state
             return self._noticed()
         _ = self._open  # what an interrupt has left is dealt with first
         frame = self._frame
@@ -290,27 +297,28 @@ class StateHandle(TableView):
         return self._noticed()
 
     def read_small(
-        self, start: int, stop: int, itemsize: int, out: Buffer | None = None, box: Box | None = None
+        self,
+        start: int,
+        stop: int,
+        itemsize: int,
+        out: Buffer | None = None,
+        box: Box | None = None,
+        layer: tuple[str, bytes] | None = None,
     ) -> bytes | None:
         """Return bytes ``start:stop``, or ``b""`` and put them into `out`, if one call can do it; else None.
 
-        That call also finds out that nobody has changed anything. As there is no turn to take and no chunk
-        of several, the answer is of one state if that is still the same afterwards. With `box`, that box of the
-        chunk that has ``start:stop`` is put into `out`.
+        See `ChunkSource.read_small`. As there is no turn to take and no chunk of several, the answer is of one state
+        if that is still the same afterwards.
         """
         state = self._state
         if state is None or state.sparse or state.replacing or state.changes or state.successor is not None:
             return None
         version = state.version
-        if version != self._seen or self.is_snapshot or self._sidecar is not None or stop > state.nbytes:
+        if version != self._seen or self.is_snapshot or self._sidecar is not None:
             return None
-        try:
-            request = state.single_chunk_request(start, stop)
-        except SuperchunkError:
+        if layer is not None and state.meta.get(layer[0]) != layer[1]:
             return None
-        if request is None or type(request[0]) is not tuple:
-            return None
-        answer = state.read_unchanged(request, itemsize, out, box)
+        answer = state.read_small(start, stop, itemsize, out, box)
         if self._state is not state or state.changes or state.changed_since(version):
             return None
         return answer
@@ -326,6 +334,7 @@ class StateHandle(TableView):
             As for `refresh`.
 
         """
+        before = self.change_tick
         _ = self._open  # what an interrupt has left is dealt with first
         state = self._frame
         lock_turns = self._lock_turns
@@ -334,34 +343,37 @@ class StateHandle(TableView):
         else:
             with self._reading(lock_turns, whole=True):
                 pass
-        return self._noticed()
+        self._noticed()
+        return self.change_tick != before
 
-    def _noticed(self) -> bool:
-        """Return whether what this handle sees is something else than before, which it has seen now."""
-        version = self._open.version
-        if version == self._seen:
-            return False
-        self._seen = version
-        self.change_tick += 1
-        return True
+    def _noticed(self) -> CommittedFrame | PastTable:
+        """Return the list of chunks that this handle sees, and count a change if it was another one before."""
+        table = self._open
+        version = table.version
+        if version != self._seen:
+            self._seen = version
+            self.change_tick += 1
+        return table
 
-    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `ask` returns for these arguments, of one committed state even where chunks may go meanwhile.
+    def read_consistent(
+        self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return what `read` returns, given the newest list of chunks, of one state even where chunks may go meanwhile.
 
-        It is asked again if the frame was changed meanwhile; if that keeps happening, with the
+        It is called again if the frame was changed meanwhile; if that keeps happening, with the
         state held as it is.
         """
         if not self.is_mutable:
-            return ask(*args, **kwargs)
-        lock_turns = self._lock_turns
+            return read(self._open, *args, **kwargs)
+        lock_turns = None if self._sidecar is None else self._lock_turns
         if lock_turns is not None:  # writers wait for readers, and then change chunks where they are
             with self._reading(lock_turns):
-                return ask(*args, **kwargs)
+                return read(self._noticed(), *args, **kwargs)
         for pause in _PAUSES:
-            table = self._open
+            table = self._refreshed()
             version = table.version
             try:
-                answer = ask(*args, **kwargs)
+                answer = read(table, *args, **kwargs)
             except SuperchunkError:
                 if self._open is table and not table.changed_since(version):
                     raise
@@ -370,7 +382,7 @@ class StateHandle(TableView):
                     return answer
             time.sleep(pause)
         with self.pinned():
-            return ask(*args, **kwargs)
+            return read(self._open, *args, **kwargs)
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
