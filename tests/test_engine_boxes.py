@@ -212,7 +212,7 @@ def test_arguments_are_checked() -> None:
         ([one, np.array([1, 0])], "box: expected ascending positions in dimension 1, after 1, got 0"),
         ([one, b"123"], "box: expected 64-bit integers, got 3 bytes"),
         ([one, (0, 3, 1)], "destination: need 24 bytes, got 16"),
-        ([one, np.array([0, 50])], "sources: expected the 2 chunks that the box meets, got 1"),
+        ([one, np.array([0, 50])], "sources: expected the 2 chunks that the box intersects, got 1"),
     ):
         with pytest.raises(ValueError, match=message):
             _engine.read_box(geometry, sources, box, out)  # type: ignore[arg-type]

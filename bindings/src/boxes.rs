@@ -79,12 +79,12 @@ fn integers(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
 }
 
 /// What is selected in one dimension, as it came from Python.
-pub(crate) enum Picked {
+pub(crate) enum Selected {
     Range(i64, i64, i64),
     List(Vec<i64>),
 }
 
-impl Picked {
+impl Selected {
     pub(crate) fn get(item: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(tuple) = item.cast::<PyTuple>() {
             let (start, stop, by) = tuple.extract()?;
@@ -108,7 +108,7 @@ fn fail(py: Python<'_>, session: Option<&Session<'_>>, failure: BoxError) -> PyE
     }
 }
 
-/// Read a box of an array from the chunks that it meets.
+/// Read a box of an array from the chunks that the box intersects.
 #[pyfunction]
 #[pyo3(signature = (geometry, sources, r#box, dst, *, nthreads=1, hooks=None))]
 pub(crate) fn read_box(
@@ -123,14 +123,14 @@ pub(crate) fn read_box(
     let geometry = &geometry.get().checked;
     let mut dst = Buffer::get_writable(dst)?;
     let held = Held::get_all_apart(&sources, &dst)?;
-    let picked = r#box.iter().map(Picked::get).collect::<PyResult<Vec<_>>>()?;
+    let selected = r#box.iter().map(Selected::get).collect::<PyResult<Vec<_>>>()?;
     let session = hooks.map(|hooks| Session::new(hooks.get()));
     let session = session.as_ref();
     let dst = dst.bytes_mut();
     detach(py, |interrupt| {
-        let places: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
-        let picks: Vec<Pick<'_>> = picked.iter().map(Picked::pick).collect();
-        engine::read_box(geometry, &picks, &places, dst, options(nthreads, geometry, session, interrupt))
+        let locations: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
+        let picks: Vec<Pick<'_>> = selected.iter().map(Selected::pick).collect();
+        engine::read_box(geometry, &picks, &locations, dst, options(nthreads, geometry, session, interrupt))
     })?
     .map_err(|failure| fail(py, session, failure))
 }
@@ -173,10 +173,10 @@ pub(crate) fn read_points(
     let session = session.as_ref();
     let dst = dst.bytes_mut();
     detach(py, |interrupt| {
-        let places: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
+        let locations: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
         engine::read_points(
             geometry,
-            &places,
+            &locations,
             &nsources,
             &positions,
             dst,

@@ -94,7 +94,7 @@ impl Buffer {
         // SAFETY: as in `bytes`; `get_writable` has checked that the exporter allows writing. Nobody else
         // may use the bytes meanwhile, which is the caller's promise; chunks are kept apart by `Held::apart_from`.
         unsafe {
-            settled(self.0.buf.cast(), self.len())
+            slice_at(self.0.buf.cast(), self.len())
         }
     }
 }
@@ -238,7 +238,7 @@ impl Held {
     }
 }
 
-/// Look at a descriptor as a file, without owning it.
+/// View a descriptor as a file, without owning it.
 #[cfg(unix)]
 pub(crate) fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
     use std::os::fd::FromRawFd;
@@ -272,9 +272,9 @@ pub(crate) fn borrow_file(fd: i32) -> PyResult<ManuallyDrop<File>> {
 ///
 /// `length` bytes at `start` are readable and writable and stay in place as long as the slice lives, and nobody else uses them.
 #[expect(unsafe_code, reason = "makes a slice of a pointer and a length")]
-unsafe fn settled<'m>(start: *mut u8, length: usize) -> &'m mut [u8] {
+unsafe fn slice_at<'m>(start: *mut u8, length: usize) -> &'m mut [u8] {
     // Memory that nobody has written to, of a new bytes object or of `numpy.empty`, must not be taken for bytes by the compiler.
-    // It cannot see into the assembly and has to assume that every byte is written there, to what stands there anyway.
+    // It cannot see into the assembly and has to assume that every byte is written there, to what is there anyway.
     #[cfg(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64", target_arch = "arm"))]
     // SAFETY: there is no instruction in it.
     unsafe {
@@ -312,7 +312,7 @@ pub(crate) fn fresh_bytes(
     let start = unsafe { ffi::PyBytes_AsString(object.as_ptr()) };
     #[expect(unsafe_code, reason = "the content of the new object is set through its pointer")]
     // SAFETY: the object has `length` bytes, and nobody else has seen it.
-    let content = unsafe { settled(start.cast::<u8>(), length) };
+    let content = unsafe { slice_at(start.cast::<u8>(), length) };
     prefer_large_pages(content);
     fill(content)?;
     Ok(object.cast_into::<PyBytes>()?)

@@ -5,17 +5,17 @@ use std::ffi::{c_int, c_void};
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use superchunk_io::memory::kept;
+use superchunk_io::memory::buffer_pool;
 
 /// Bytes with anything in them, for a large array. When nobody needs the object any more they are kept for the next one.
 #[pyclass(frozen, module = "superchunk._engine")]
-pub(crate) struct Memory(kept::Memory);
+pub(crate) struct Memory(buffer_pool::Memory);
 
 #[pymethods]
 impl Memory {
     #[new]
     fn new(nbytes: usize) -> PyResult<Self> {
-        let outcome = kept::Memory::new(nbytes);
+        let outcome = buffer_pool::Memory::new(nbytes);
         outcome.map(Self).map_err(|error| PyMemoryError::new_err(format!("no memory for {nbytes} bytes: {error}")))
     }
 
@@ -35,17 +35,17 @@ impl Memory {
 /// Set how many bytes of results that nobody needs any more are kept for the next ones, and return what it was.
 #[pyfunction]
 pub(crate) fn set_memory_limit(nbytes: usize) -> usize {
-    kept::set_limit(nbytes)
+    buffer_pool::set_limit(nbytes)
 }
 
 /// Give back to the system the memory that is kept.
 #[pyfunction]
 pub(crate) fn free_memory() {
-    kept::free();
+    buffer_pool::free();
 }
 
 /// Have the child of a fork wait for nobody who is not there.
 #[pyfunction]
 pub(crate) fn after_fork() {
-    kept::after_fork();
+    buffer_pool::after_fork();
 }

@@ -38,16 +38,16 @@ impl Asked {
     }
 }
 
-/// Cut the destination into the places of the requests, filling what lies between with zeros if asked to.
-fn place<'a, 'd>(asked: &'a [Asked], mut dst: &'d mut [u8], clear: bool) -> PyResult<Vec<Request<'a, 'd>>> {
+/// Cut the destination into the parts of the requests, filling what lies between with zeros if asked to.
+fn requests_of<'a, 'd>(asked: &'a [Asked], mut dst: &'d mut [u8], clear: bool) -> PyResult<Vec<Request<'a, 'd>>> {
     let mut done = 0;
     let mut requests = Vec::with_capacity(asked.len());
     for one in asked {
-        let room = done + dst.len();
-        let end = one.at.checked_add(one.length).filter(|&end| end <= room);
+        let capacity = done + dst.len();
+        let end = one.at.checked_add(one.length).filter(|&end| end <= capacity);
         let Some(gap) = end.and(one.at.checked_sub(done)) else {
             return Err(PyValueError::new_err(format!(
-                "at: expected ascending places within the destination's {room} bytes, got {} bytes at {}",
+                "at: expected ascending positions within the destination's {capacity} bytes, got {} bytes at {}",
                 one.length, one.at
             )));
         };
@@ -111,7 +111,7 @@ pub(crate) fn read<'py>(
         for one in &mut asked {
             one.held.apart_from(&dst);
         }
-        run(place(&asked, dst.bytes_mut(), false)?)?;
+        run(requests_of(&asked, dst.bytes_mut(), false)?)?;
         return Ok(None);
     }
     let total = asked.last().map_or(0, |last| last.at.saturating_add(last.length));
@@ -119,7 +119,7 @@ pub(crate) fn read<'py>(
         py.detach(|| look(&asked, options(nthreads, itemsize, shape, session, None)))
             .map_err(|failure| explain(py, session, &failure))?;
     }
-    fresh_bytes(py, total, |out| run(place(&asked, out, true)?)).map(Some)
+    fresh_bytes(py, total, |out| run(requests_of(&asked, out, true)?)).map(Some)
 }
 
 /// Open every chunk, which checks that what it claims to hold can be in it.

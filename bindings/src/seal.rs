@@ -24,10 +24,11 @@ fn hash<T: Send>(
     held: &[Held],
     work: impl Fn(&[ChunkLocation<'_>]) -> Result<T> + Send + Sync,
 ) -> PyResult<T> {
-    let places: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
-    let in_memory = places.iter().all(|place| matches!(place, ChunkLocation::Bytes(_)));
-    let short = in_memory && places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.available())) < SHORT;
-    let outcome = if short { work(&places) } else { py.detach(|| work(&places)) };
+    let locations: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
+    let in_memory = locations.iter().all(|location| matches!(location, ChunkLocation::Bytes(_)));
+    let short =
+        in_memory && locations.iter().fold(0, |sum: u64, location| sum.saturating_add(location.available())) < SHORT;
+    let outcome = if short { work(&locations) } else { py.detach(|| work(&locations)) };
     outcome.map_err(|error| to_python(py, &error))
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn hash128<'py>(py: Python<'py>, parts: Vec<Bound<'py, PyAny>>) -> Py
     Ok(PyBytes::new(py, &value.to_le_bytes()))
 }
 
-/// Return the 16 bytes that stand behind a chunk and prove it.
+/// Return the 16 bytes that are behind a chunk and prove it.
 #[pyfunction]
 pub(crate) fn seal<'py>(py: Python<'py>, chunk: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let chunk = Buffer::get(chunk)?;
@@ -58,22 +59,27 @@ pub(crate) fn seal<'py>(py: Python<'py>, chunk: &Bound<'py, PyAny>) -> PyResult<
 #[pyfunction]
 pub(crate) fn proven_trailer<'py>(
     py: Python<'py>,
-    plain: &[u8],
+    trailer: &[u8],
     record: (Bound<'py, PyBytes>, u64, u64, bool),
     mask: &[u8],
     index_chunk: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let held = index_chunk.map(|source| Held::get(&source)).transpose()?;
-    let place = held.as_ref().map(Held::location);
-    let (header, settled, sealed_from, pending) = &record;
-    let record =
-        engine::Record { header: header.as_bytes(), settled: *settled, sealed_from: *sealed_from, pending: *pending };
-    let trailer =
-        if place.is_none_or(|place| matches!(place, ChunkLocation::Bytes(bytes) if (bytes.len() as u64) < SHORT)) {
-            engine::proven_trailer(plain, record, mask, place)
-        } else {
-            py.detach(|| engine::proven_trailer(plain, record, mask, place))
-        };
+    let location = held.as_ref().map(Held::location);
+    let (header, last_synced, sealed_from, pending) = &record;
+    let record = engine::Record {
+        header: header.as_bytes(),
+        last_synced: *last_synced,
+        sealed_from: *sealed_from,
+        pending: *pending,
+    };
+    let trailer = if location
+        .is_none_or(|location| matches!(location, ChunkLocation::Bytes(bytes) if (bytes.len() as u64) < SHORT))
+    {
+        engine::proven_trailer(trailer, record, mask, location)
+    } else {
+        py.detach(|| engine::proven_trailer(trailer, record, mask, location))
+    };
     trailer.map(|trailer| PyBytes::new(py, &trailer)).map_err(|error| to_python(py, &error))
 }
 
@@ -82,21 +88,21 @@ pub(crate) fn proven_trailer<'py>(
 #[pyo3(signature = (sources, nthreads=1))]
 pub(crate) fn check_seals(py: Python<'_>, sources: Vec<Bound<'_, PyAny>>, nthreads: usize) -> PyResult<Vec<(u8, u32)>> {
     let held = Held::get_all(&sources)?;
-    let places: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
-    let verdicts = detach(py, |interrupt| engine::check_all(&places, nthreads, Some(interrupt)))?
+    let locations: Vec<ChunkLocation<'_>> = held.iter().map(Held::location).collect();
+    let verdicts = detach(py, |interrupt| engine::check_all(&locations, nthreads, Some(interrupt)))?
         .map_err(|failure| explain(py, None, &failure))?;
     Ok(verdicts.into_iter().map(|verdict| (verdict.status as u8, verdict.cbytes)).collect())
 }
 
 /// Compare the chunks of one file with their seals: status, cbytes and nbytes of each, native integers.
 #[pyfunction]
-#[pyo3(signature = (fd, base, entries, room, nthreads=1))]
+#[pyo3(signature = (fd, base, entries, extent, nthreads=1))]
 pub(crate) fn check_run<'py>(
     py: Python<'py>,
     fd: i32,
     base: u64,
     entries: &Bound<'py, PyAny>,
-    room: u64,
+    extent: u64,
     nthreads: usize,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
     let file = borrow_file(fd)?;
@@ -107,7 +113,7 @@ pub(crate) fn check_run<'py>(
     }
     let checked = detach(py, |interrupt| {
         let entries: Vec<i64> = entries.iter().map(|&entry| i64::from_ne_bytes(entry)).collect();
-        let verdicts = engine::check_run(&file, base, &entries, room, nthreads, Some(interrupt))?;
+        let verdicts = engine::check_run(&file, base, &entries, extent, nthreads, Some(interrupt))?;
         let statuses: Vec<u8> = verdicts.iter().map(|verdict| verdict.status as u8).collect();
         let cbytes: Vec<u8> = verdicts.iter().flat_map(|verdict| verdict.cbytes.to_ne_bytes()).collect();
         let nbytes: Vec<u8> = verdicts.iter().flat_map(|verdict| verdict.nbytes.to_ne_bytes()).collect();

@@ -12,11 +12,11 @@ use superchunk_io::cache::{self, Cache, Wanted};
 use superchunk_io::files::{self, Named, Stamp};
 use superchunk_io::watch::{Expected, Proof, Times};
 
-use crate::boxes::{Geometry, Picked};
+use crate::boxes::{Geometry, Selected};
 use crate::buffers::{Buffer, borrow_file, fresh_bytes};
 use crate::errors::{system_error, to_python};
 
-/// The bytes that stand at one place of an open file, what proves the rest, and the name that the file has.
+/// The bytes that are at one offset of an open file, what proves the rest, and the name that the file has.
 #[pyclass(frozen, module = "superchunk._engine")]
 pub(crate) struct Watch {
     fd: i32,
@@ -37,7 +37,7 @@ struct Name {
     identity: files::Identity,
 }
 
-/// Sixteen bytes, ranges of the file, and whether the bytes are the hash of those or stand there.
+/// Sixteen bytes, ranges of the file, and whether the bytes are the hash of those or are there.
 type Proven<'py> = (Bound<'py, PyBytes>, Vec<(u64, u64)>, bool);
 
 #[pymethods]
@@ -67,7 +67,7 @@ impl Watch {
                 let bytes =
                     bytes.as_bytes().try_into().map_err(|_| PyValueError::new_err("proof: expected 16 bytes"))?;
                 Some(match ranges[..] {
-                    [(at, _)] if !hashed => Proof::Stands { at, bytes },
+                    [(at, _)] if !hashed => Proof::Bytes { at, bytes },
                     _ => Proof::Hash { ranges, bytes },
                 })
             }
@@ -163,14 +163,14 @@ impl Watch {
         py: Python<'py>,
         (fd, offset, limit): (i32, u64, u64),
         geometry: &Geometry,
-        picked: &[Bound<'py, PyAny>],
+        selected: &[Bound<'py, PyAny>],
         dst: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         if fd != self.fd || self.name.is_some() {
             return Ok(None);
         }
-        let picked = picked.iter().map(Picked::get).collect::<PyResult<Vec<_>>>()?;
-        let picks: Vec<Pick<'_>> = picked.iter().map(Picked::pick).collect();
+        let selected = selected.iter().map(Selected::get).collect::<PyResult<Vec<_>>>()?;
+        let picks: Vec<Pick<'_>> = selected.iter().map(Selected::pick).collect();
         let file = borrow_file(fd)?;
         let expected = self.expected(&file, self.probe.bind(py).as_bytes());
         let mut buffer = Buffer::get_writable(dst)?;

@@ -1,4 +1,4 @@
-//! Copying many bytes between places that are in no cache.
+//! Copying many bytes between buffers that are in no cache.
 //!
 //! A processor foresees which bytes come next, but not beyond a page and not far; asking for those of both sides
 //! some lines ahead keeps more of them on their way at a time.
@@ -31,11 +31,11 @@ pub(crate) fn prefetch(bytes: &[u8], ahead: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let place = bytes.as_ptr().wrapping_add(ahead);
+        let address = bytes.as_ptr().wrapping_add(ahead);
         #[expect(unsafe_code, reason = "a hint takes a pointer")]
         // SAFETY: a prefetch reads nothing that the program could see, and any address may be given to it.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(place.cast());
+            _mm_prefetch::<_MM_HINT_T0>(address.cast());
         }
     }
     let _ = (bytes, ahead);

@@ -21,7 +21,7 @@ enum Level {
 pub struct Isa(Level);
 
 impl Isa {
-    /// Plain code, right everywhere.
+    /// Portable code, right on every processor.
     #[must_use]
     pub const fn scalar() -> Self {
         Self(Level::Scalar)

@@ -32,7 +32,7 @@ pub enum Error {
     Field {
         /// The field's name in the format's words.
         field: &'static str,
-        /// Where it stands, in bytes.
+        /// Where it is, in bytes.
         at: u64,
         /// What the format allows there.
         expected: Cow<'static, str>,
@@ -61,7 +61,7 @@ pub enum Error {
         /// Its registered name, or "unknown".
         name: &'static str,
     },
-    /// A codec or filter that goes by the shape of an array's blocks, and the container has none.
+    /// A codec or filter that depends on the shape of an array's blocks, and the container has none.
     #[error("{what} {id} ({name}) in {field} at byte {at}: {}", NEEDS_SHAPE)]
     NeedsShape {
         /// `"codec"` or `"filter"`.
@@ -72,7 +72,7 @@ pub enum Error {
         name: &'static str,
         /// The field of the chunk that names it.
         field: &'static str,
-        /// Where that stands, in bytes.
+        /// Where that is, in bytes.
         at: u64,
     },
     /// An argument is outside its range.

@@ -1,4 +1,4 @@
-//! What the fuzz targets promise of codecs and headers, as plain functions that the unit tests below call as well.
+//! What the fuzz targets promise of codecs and headers, as functions that the unit tests below call as well.
 //!
 //! Each function takes any bytes whatever and panics if a promise is broken. The crate in `fuzz/` hands the fuzzer's
 //! bytes to them. What is promised of whole chunks is in `superchunk_io::fuzzing`.
@@ -27,10 +27,10 @@ pub fn blosclz(data: &[u8]) {
         let Ok(mut encoder) = Encoder::new(Codec::BloscLz, clevel, None) else { panic!("no BloscLZ") };
         let mut coded = vec![0; stream.len()];
         if let Some(length) = encoder.encode(stream, &mut coded) {
-            let mut plain = vec![FILLINGS[0]; stream.len()];
-            let verdict = Decoder::new().decode(CodecFormat::BloscLz, &coded[..length], &mut plain, None);
+            let mut decoded = vec![FILLINGS[0]; stream.len()];
+            let verdict = Decoder::new().decode(CodecFormat::BloscLz, &coded[..length], &mut decoded, None);
             assert_eq!(verdict, Ok(()));
-            assert!(plain == stream, "other bytes came back");
+            assert!(decoded == stream, "other bytes came back");
         }
     }
 }
@@ -51,9 +51,9 @@ pub fn ndlz(data: &[u8]) {
     let content: Vec<u8> = stream.iter().copied().chain([0]).cycle().take(rows * cols).collect();
     let mut coded = vec![0; 2 * content.len() + 64];
     let Some(length) = nd::encode(array, &content, &mut coded) else { panic!("there was room enough") };
-    let mut plain = vec![FILLINGS[0]; content.len()];
-    assert_eq!(nd::decode(side, &coded[..length], &mut plain), Ok(()));
-    assert!(plain == content, "other bytes came back");
+    let mut decoded = vec![FILLINGS[0]; content.len()];
+    assert_eq!(nd::decode(side, &coded[..length], &mut decoded), Ok(()));
+    assert!(decoded == content, "other bytes came back");
 }
 
 /// Any bytes are a header or give an error; a header that is accepted says sizes that fit together.

@@ -41,7 +41,7 @@ const NEWEST_THINKABLE: u8 = 15;
 pub const FLAG_EXTENDED: u8 = 0x05;
 /// Byte shuffle, in a short header.
 pub const FLAG_SHUFFLE: u8 = 0x01;
-/// The body is the plain data.
+/// The body is the uncompressed data.
 pub const FLAG_MEMCPYED: u8 = 0x02;
 /// Bit shuffle, in a short header.
 pub const FLAG_BITSHUFFLE: u8 = 0x04;
@@ -92,7 +92,7 @@ impl Special {
 pub enum Body {
     /// One value, repeated.
     Special(Special),
-    /// The plain data.
+    /// The uncompressed data.
     Memcpyed,
     /// Nothing.
     Empty,
@@ -249,7 +249,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The rules that tie special values, plain storage and variable-length blocks to the sizes.
+    /// The rules that tie special values, uncompressed storage and variable-length blocks to the sizes.
     fn check_body(&self) -> Result<()> {
         if self.blosc2_flags2 & !FLAG3_VLBLOCKS != 0 {
             return Err(field("blosc2_flags2", 30, "bits 1 to 7 clear", self.blosc2_flags2.into()));

@@ -14,7 +14,7 @@ use crate::header::{Body, FLAG2_LAZY, Header};
 use crate::limits::EXTENDED_HEADER_LENGTH;
 use crate::source::Source;
 
-/// Return the lazy form of chunk number `nchunk`, which stands at `offset` of its frame. Special chunks, and
+/// Return the lazy form of chunk number `nchunk`, which is at `offset` of its frame. Special chunks, and
 /// chunks with a short header, come as they are.
 ///
 /// # Errors
@@ -29,7 +29,7 @@ pub fn lazy_chunk(source: Source<'_>, nchunk: i32, offset: i64) -> Result<Vec<u8
         extend(&mut bytes, source, cbytes, "chunk")?;
         return Ok(bytes[..cbytes].to_vec());
     }
-    // A chunk stored plain has no table that would have shown that so many blocks can be there.
+    // A chunk stored uncompressed has no table that would have shown that so many blocks can be there.
     let length = EXTENDED_HEADER_LENGTH + 8 * chunk.nblocks + 12;
     if 4 * chunk.nblocks > header.cbytes as usize {
         return Err(Error::Field {

@@ -1,6 +1,6 @@
 //! The shape of a block of an array, which some filters and codecs go by.
 //!
-//! A chunk does not say it: it stands in a metalayer of the container (`b2nd`, in old frames `caterva`), so it has
+//! A chunk does not say it: it is in a metalayer of the container (`b2nd`, in old frames `caterva`), so it has
 //! nothing to do with the chunk's own sizes until somebody has compared them.
 //!
 //! Source: docs/format/filters.md, section "Registered filters".

@@ -6,16 +6,16 @@
 //! from then on              copied
 //! ```
 //!
-//! So reads at random places, which hardly ever read a block again, cost no more than without; reads one after
+//! So reads at random offsets, which hardly ever read a block again, cost no more than without; reads one after
 //! the other and reads of neighbours decode each block once. At most [`limit`] bytes are kept for a file, the least
 //! recently used go first.
 //!
-//! What is kept counts only while the bytes that it was made of stand in the file: the head of the chunk is compared, and
+//! What is kept counts only while the bytes that it was made of are in the file: the head of the chunk is compared, and
 //! the stored bytes of the block are hashed, at each read. That is left out while the file has a
 //! [lasting](Stamp::is_lasting) stamp, under which the same was found before: any write, also one through a mapping,
 //! would have moved that. Where it is needed, blocks are kept only if decoding them took several times as long.
 //!
-//! Nobody waits for anybody: who finds the cache in use goes without. `read::read` is the plain way to the same bytes.
+//! Nobody waits for anybody: who finds the cache in use goes without. `read::read` is the direct way to the same bytes.
 //!
 //! Source: docs/format/chunk.md, section "Partial reads".
 
@@ -99,7 +99,7 @@ struct Key {
 /// What is kept for one file.
 #[derive(Default)]
 pub struct Cache {
-    kept: Mutex<Kept>,
+    retained: Mutex<Retained>,
     /// Whether the file is on a file system that writes everything to a disk in time.
     written_back: OnceLock<bool>,
     /// Keep blocks though it does not pay, for tests, which must not depend on times.
@@ -107,7 +107,7 @@ pub struct Cache {
 }
 
 #[derive(Default)]
-struct Kept {
+struct Retained {
     heads: Heads,
     /// The most recently used last.
     blocks: VecDeque<Block>,
@@ -122,7 +122,7 @@ struct Kept {
 struct Block {
     key: Key,
     nblock: usize,
-    plain: Arc<Vec<u8>>,
+    decoded: Arc<Vec<u8>>,
     /// The hash of what it was decoded from.
     stored: u128,
     /// A lasting stamp under which that was found in the file.
@@ -166,7 +166,7 @@ pub struct Found {
     key: Key,
     nblock: usize,
     head: Arc<Chunk<'static>>,
-    plain: Arc<Vec<u8>>,
+    decoded: Arc<Vec<u8>>,
     stored: u128,
     lasting: Option<Stamp>,
     pays: bool,
@@ -178,11 +178,11 @@ impl Deref for Found {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.plain[self.from..self.from + self.length]
+        &self.decoded[self.from..self.from + self.length]
     }
 }
 
-impl Kept {
+impl Retained {
     fn block(&mut self, key: Key, nblock: usize) -> Option<&mut Block> {
         let at = self.blocks.iter().rposition(|block| block.nblock == nblock && block.key == key)?;
         let block = self.blocks.remove(at)?;
@@ -221,9 +221,9 @@ impl Kept {
     }
 
     fn keep_block(&mut self, block: Block) {
-        let length = block.plain.len();
+        let length = block.decoded.len();
         if let Some(before) = self.block(block.key, block.nblock) {
-            let gone = before.plain.len();
+            let gone = before.decoded.len();
             *before = block;
             self.nbytes -= gone;
         } else {
@@ -236,15 +236,15 @@ impl Kept {
     fn trim(&mut self) {
         while self.heads.nbytes + self.nbytes > limit() {
             let Some(block) = self.blocks.pop_front() else { break };
-            self.nbytes -= block.plain.len();
+            self.nbytes -= block.decoded.len();
         }
     }
 }
 
 impl Cache {
     /// Take what is kept, if nobody else has it.
-    fn take(&self) -> Option<MutexGuard<'_, Kept>> {
-        if limit() == 0 { None } else { self.kept.try_lock().ok() }
+    fn take(&self) -> Option<MutexGuard<'_, Retained>> {
+        if limit() == 0 { None } else { self.retained.try_lock().ok() }
     }
 
     /// Return the stamp if it is lasting.
@@ -261,19 +261,19 @@ impl Cache {
     /// Return what is wanted if a block that is kept has it. It must be [confirmed](Self::confirms) before it is used.
     #[must_use]
     pub fn find(&self, wanted: &Wanted) -> Option<Found> {
-        let mut kept = self.take()?;
+        let mut retained = self.take()?;
         let key = wanted.key();
-        let head = kept.heads.get(key)?;
+        let head = retained.heads.get(key)?;
         if u64::from(head.header.nbytes) != wanted.nbytes {
             return None;
         }
         let start = usize::try_from(wanted.start).ok()?;
         let (nblock, from) = (start / head.blocksize, start % head.blocksize);
         let end = from.checked_add(wanted.length)?;
-        let block = kept.block(key, nblock).filter(|block| end <= block.plain.len())?;
-        let &mut Block { ref plain, stored, lasting, pays, .. } = block;
-        let plain = Arc::clone(plain);
-        Some(Found { key, nblock, head, plain, stored, lasting, pays, from, length: wanted.length })
+        let block = retained.block(key, nblock).filter(|block| end <= block.decoded.len())?;
+        let &mut Block { ref decoded, stored, lasting, pays, .. } = block;
+        let decoded = Arc::clone(decoded);
+        Some(Found { key, nblock, head, decoded, stored, lasting, pays, from, length: wanted.length })
     }
 
     /// Whether what was found stands for what is in the file, which has this stamp. No disk is waited for.
@@ -300,8 +300,8 @@ impl Cache {
     /// Note a lasting stamp under which a block was found as it was.
     fn remember(&self, key: Key, nblock: usize, stored: u128, lasting: Option<Stamp>) {
         if lasting.is_some()
-            && let Some(mut kept) = self.take()
-            && let Some(block) = kept.block(key, nblock)
+            && let Some(mut retained) = self.take()
+            && let Some(block) = retained.block(key, nblock)
             && block.stored == stored
         {
             block.lasting = lasting;
@@ -317,9 +317,9 @@ impl Cache {
 
     fn keep_head(&self, key: Key, chunk: Chunk<'_>) {
         if let Some(chunk) = chunk.keep()
-            && let Some(mut kept) = self.take()
+            && let Some(mut retained) = self.take()
         {
-            kept.keep_chunk(key, Arc::new(chunk));
+            retained.keep_chunk(key, Arc::new(chunk));
         }
     }
 
@@ -342,7 +342,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Read a box of the one chunk at `place`, offset and length in `file`, into `dst`. Returns false if
+    /// Read a box of the one chunk at `location`, offset and length in `file`, into `dst`. Returns false if
     /// it is not so small that one thread reads it.
     ///
     /// # Errors
@@ -389,23 +389,23 @@ impl Cache {
         lasting: Option<Stamp>,
         dst: &mut [u8],
     ) -> Result<()> {
-        let plain = |dst: &mut [u8]| with_worker(|worker| chunk.read_piece(piece, dst, worker, None));
-        let Piece::Block { nblock, from, len } = piece else { return plain(dst) };
+        let decoded = |dst: &mut [u8]| with_worker(|worker| chunk.read_piece(piece, dst, worker, None));
+        let Piece::Block { nblock, from, len } = piece else { return decoded(dst) };
         if chunk.header.body() != Body::Blocks || dst.len() > len / 2 || *len > limit() / BLOCK_PARTS {
-            return plain(dst);
+            return decoded(dst);
         }
-        let Some(mut kept) = self.take() else { return plain(dst) };
-        let known = kept.block(key, *nblock).map(|block| (Arc::clone(&block.plain), block.stored, block.pays));
+        let Some(mut retained) = self.take() else { return decoded(dst) };
+        let known = retained.block(key, *nblock).map(|block| (Arc::clone(&block.decoded), block.stored, block.pays));
         let worth = match &known {
             Some((_, _, pays)) => *pays || lasting.is_some(),
-            None => kept.note_seen(key, *nblock, lasting.is_some()),
+            None => retained.note_seen(key, *nblock, lasting.is_some()),
         };
-        drop(kept);
+        drop(retained);
         if !worth {
-            return plain(dst);
+            return decoded(dst);
         }
         let begun = Instant::now();
-        let Some(stored) = with_worker(|worker| chunk.hash_own(*nblock, worker)) else { return plain(dst) };
+        let Some(stored) = with_worker(|worker| chunk.hash_own(*nblock, worker)) else { return decoded(dst) };
         if let Some((block, ..)) = known.filter(|(block, hash, _)| *hash == stored && block.len() == *len) {
             dst.copy_from_slice(&block[*from..*from + dst.len()]);
             self.remember(key, *nblock, stored, lasting);
@@ -417,11 +417,11 @@ impl Cache {
         with_worker(|worker| chunk.decode_block(*nblock, &mut block, worker, None))?;
         dst.copy_from_slice(&block[*from..*from + dst.len()]);
         let pays = self.always || begun.elapsed() >= (PAYS + 1) * hashed;
-        if let Some(mut kept) = self.take() {
+        if let Some(mut retained) = self.take() {
             if pays || lasting.is_some() {
-                kept.keep_block(Block { key, nblock: *nblock, plain: Arc::new(block), stored, lasting, pays });
+                retained.keep_block(Block { key, nblock: *nblock, decoded: Arc::new(block), stored, lasting, pays });
             } else {
-                kept.refuse(key);
+                retained.refuse(key);
             }
         }
         Ok(())

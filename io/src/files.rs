@@ -412,7 +412,7 @@ mod tests {
             std::os::unix::fs::symlink(&file, &missing).unwrap();
             let errno = rustix::io::Errno::LOOP.raw_os_error();
             assert_eq!(open(&missing).map(drop), Err(Error::Open { path: missing.clone(), errno }));
-            // An open directory goes by any name.
+            // An open directory is reached by any name.
             let parent = File::open(&folder.0).unwrap();
             let elsewhere = PathBuf::from("elsewhere/file");
             assert!(open_in(&parent, &elsewhere).is_ok());

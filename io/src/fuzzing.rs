@@ -1,9 +1,9 @@
-//! What the fuzz targets promise, as plain functions that the unit tests below call as well.
+//! What the fuzz targets promise, as functions that the unit tests below call as well.
 //!
 //! Each function takes any bytes whatever and panics if a promise is broken: [`chunk_decode`] and
-//! [`range_decode`] that no chunk panics, hangs, takes memory that it has not earned or leaves a byte
+//! [`range_decode`] that no chunk panics, hangs, takes memory beyond its memory budget or leaves a byte
 //! of the destination unwritten; [`roundtrip`] that what goes in comes out; [`shaped`] the same of chunks that go by the shape of blocks;
-//! [`boxes`] that what is read of an array is what stands in its chunk; [`seals`] that a seal proves its
+//! [`boxes`] that what is read of an array is what is in its chunk; [`seals`] that a seal proves its
 //! chunk and nothing else. The crate in `fuzz/` hands the fuzzer's bytes to them.
 //!
 //! What is promised of codecs and of headers alone is in `superchunk_engine::fuzzing`. Neither is part of an interface.
@@ -138,13 +138,13 @@ pub fn roundtrip(data: &[u8]) {
     };
     assert_eq!(chunk, threaded, "the chunk depends on the number of threads");
     for nthreads in [1, 2] {
-        let mut plain = vec![FILLINGS[0]; content.len()];
+        let mut decoded = vec![FILLINGS[0]; content.len()];
         let requests =
-            vec![Request { location: ChunkLocation::Bytes(&chunk), nbytes: None, start: 0, dst: &mut plain }];
+            vec![Request { location: ChunkLocation::Bytes(&chunk), nbytes: None, start: 0, dst: &mut decoded }];
         let outcome =
             read::read(requests, ReadOptions { nthreads, itemsize: Some(itemsize), ..ReadOptions::default() });
         assert_eq!(outcome, Ok(()));
-        assert!(plain == content, "other bytes came back");
+        assert!(decoded == content, "other bytes came back");
     }
 }
 
@@ -196,9 +196,9 @@ pub fn shaped(data: &[u8]) {
         panic!("whole blocks were refused")
     };
     chunk.truncate(length);
-    let plain = read_shaped(&chunk, content.len(), shape, typesize);
-    assert!(plain.is_some(), "what was written cannot be read");
-    assert!(options.filters.contains(&33) || plain == Some(content), "other bytes came back");
+    let decoded = read_shaped(&chunk, content.len(), shape, typesize);
+    assert!(decoded.is_some(), "what was written cannot be read");
+    assert!(options.filters.contains(&33) || decoded == Some(content), "other bytes came back");
     let Ok(header) = lazy::describe(Source::Bytes(&chunk)) else { panic!("no header") };
     if let Ok(other) = BlockShape::new(&[&dims[..], &[2]].concat()) {
         drop(read_shaped(&chunk, header.nbytes as usize, other, typesize));
@@ -218,8 +218,8 @@ pub fn shaped(data: &[u8]) {
 pub fn seals(data: &[u8]) {
     let Some((pick, bytes)) = data.split_first_chunk::<4>() else { return };
     let check = |bytes: &[u8]| {
-        let places = [ChunkLocation::Bytes(bytes); 2];
-        let Ok(verdicts) = seal::check_all(&places, 2, None) else { panic!("bytes in memory were not checked") };
+        let locations = [ChunkLocation::Bytes(bytes); 2];
+        let Ok(verdicts) = seal::check_all(&locations, 2, None) else { panic!("bytes in memory were not checked") };
         assert_eq!(verdicts[0], verdicts[1], "the same bytes have two verdicts");
         verdicts[0]
     };
@@ -313,12 +313,12 @@ mod tests {
         #[test]
         fn any_damage_decodes_or_gives_an_error(
             codec in 0..Codec::ALL.len(),
-            places in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            edits in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
             way in any::<[u8; 16]>(),
         ) {
             let mut damaged = chunk(Codec::ALL[codec], &content()[..3840]);
-            for (place, byte) in places {
-                let at = place.index(damaged.len());
+            for (index, byte) in edits {
+                let at = index.index(damaged.len());
                 damaged[at] = byte;
             }
             chunk_decode(&damaged);

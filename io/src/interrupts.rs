@@ -107,14 +107,14 @@ fn boxes_and_points_stop_before_any_block() {
         pack(&geometry, &params, src, None, Some(interrupt), &mut out).map(drop)
     });
     let length = pack(&geometry, &params, src, None, None, &mut chunk).unwrap();
-    let places = [ChunkLocation::Bytes(&chunk[..length])];
+    let locations = [ChunkLocation::Bytes(&chunk[..length])];
     let picks = [Pick::Range { start: 0, stop: 64, step: 1 }, Pick::Range { start: 3, stop: 10, step: 1 }];
     check(64, |interrupt| {
-        read_box(&geometry, &picks, &places, &mut [0; 64 * 7], options(interrupt)).map_err(|failure| failure.error)
+        read_box(&geometry, &picks, &locations, &mut [0; 64 * 7], options(interrupt)).map_err(|failure| failure.error)
     });
     let positions: Vec<i64> = (0..64).map(|block| block << 14).collect();
     check(64, |interrupt| {
-        read_points(&geometry, &places, &[0; 64], &positions, &mut [0; 64], options(interrupt))
+        read_points(&geometry, &locations, &[0; 64], &positions, &mut [0; 64], options(interrupt))
             .map_err(|failure| failure.error)
     });
 }

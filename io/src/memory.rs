@@ -1,6 +1,6 @@
 //! What the engine asks of the system about memory that it is about to fill.
 
-pub mod kept;
+pub mod buffer_pool;
 
 /// Memory of fewer bytes is left as it is.
 const LARGE: usize = 4 * 1024 * 1024;

@@ -1,8 +1,8 @@
 //! Reading pieces of many chunks in one call, spread over threads.
 //!
-//! A job is a list of [`Request`]s, each a byte range of one chunk and the place where it goes. A few
+//! A job is a list of [`Request`]s, each a byte range of one chunk and the part of the destination that takes it. A few
 //! requests are cut into blocks, which all threads share; many are handed out whole, so that chunks are
-//! opened in parallel as well. Only blocks that a range meets are decoded, straight into the destination
+//! opened in parallel as well. Only blocks that a range intersects are decoded, straight into the destination
 //! where all of a block is wanted.
 //!
 //! Source: docs/format/chunk.md, section "Partial reads".
@@ -18,7 +18,7 @@ use superchunk_engine::{Error, Result};
 
 use crate::source::{ChunkLocation, MOST_OPEN};
 
-/// Work on fewer plain bytes than this is done before another thread has woken up.
+/// Work on fewer uncompressed bytes than this is done before another thread has woken up.
 pub(crate) const SERIAL: usize = 64 * 1024;
 /// With this many requests for each thread, requests are handed out whole.
 pub(crate) const REQUESTS_PER_THREAD: usize = 4;

@@ -163,21 +163,21 @@ fn seal_of(hash: u64) -> [u8; SEAL_LENGTH] {
 ///
 /// The first failure that says nothing about a chunk: no descriptors or memory left, no permission.
 pub fn check_all(
-    places: &[ChunkLocation<'_>],
+    locations: &[ChunkLocation<'_>],
     nthreads: usize,
     interrupt: Option<&Interrupt<'_>>,
 ) -> Result<Vec<Verdict>, ReadError> {
-    let mut verdicts = vec![Verdict::UNREADABLE; places.len()];
-    let most = places.iter().fold(0, |sum: u64, place| sum.saturating_add(place.available()));
-    let named = places.iter().any(ChunkLocation::is_path);
+    let mut verdicts = vec![Verdict::UNREADABLE; locations.len()];
+    let most = locations.iter().fold(0, |sum: u64, location| sum.saturating_add(location.available()));
+    let named = locations.iter().any(ChunkLocation::is_path);
     let nthreads = match nthreads.max(1) {
         _ if most <= SERIAL => 1,
         nthreads if named => nthreads.min(MOST_OPEN),
         nthreads => nthreads,
     };
-    pool::run(nthreads, places.iter().zip(&mut verdicts).collect(), |nrequest, (place, verdict)| {
-        let nbytes = usize::try_from(place.available()).unwrap_or(usize::MAX);
-        let checked = go_on(interrupt, nbytes).map_err(crate::Error::from).and_then(|()| check(place));
+    pool::run(nthreads, locations.iter().zip(&mut verdicts).collect(), |nrequest, (location, verdict)| {
+        let nbytes = usize::try_from(location.available()).unwrap_or(usize::MAX);
+        let checked = go_on(interrupt, nbytes).map_err(crate::Error::from).and_then(|()| check(location));
         *verdict = checked.map_err(ReadError::at(nrequest))?;
         Ok(())
     })?;
@@ -185,8 +185,8 @@ pub fn check_all(
 }
 
 /// Compare a chunk with the seal behind it.
-fn check(place: &ChunkLocation<'_>) -> Result<Verdict> {
-    let opened = match place.open() {
+fn check(location: &ChunkLocation<'_>) -> Result<Verdict> {
+    let opened = match location.open() {
         Ok(opened) => opened,
         Err(error) => return unreadable(error, Verdict::UNREADABLE),
     };

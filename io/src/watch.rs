@@ -4,7 +4,7 @@
 //! at each look     the times, the head's bytes          other bytes: changed
 //! times moved      the proof as well                    equal: nothing that counts was changed
 //! times are young  the proof as well, again and again   a write just now may leave them as they are
-//! times stood still for some ticks of the clock, and the proof held after that: they alone count from now on
+//! times was unchanged for some ticks of the clock, and the proof held after that: they alone count from now on
 //! ```
 //!
 //! A file's times tell of every call that writes, once the clock has ticked. Whoever writes through a shared mapping to a
@@ -23,7 +23,7 @@ use crate::range::FileRange;
 use crate::seal;
 use crate::source::ChunkLocation;
 
-/// A file's stamp must stand still for so long, where its clock ticks often, and where it counts seconds.
+/// A file's stamp must be unchanged for so long, where its clock ticks often, and where it counts seconds.
 const STILL: Duration = Duration::from_millis(50);
 const STILL_COARSE: Duration = Duration::from_secs(3);
 /// Of a stamp that is older than this by the clock of this machine nothing more needs to be known.
@@ -34,8 +34,8 @@ const AT_ONCE: usize = 512;
 /// Bytes of a file that differ whenever what it says about itself does.
 #[derive(Debug, Clone)]
 pub enum Proof {
-    /// These stand at one place.
-    Stands {
+    /// These are at one offset.
+    Bytes {
         /// Their position.
         at: u64,
         /// The bytes.
@@ -58,11 +58,11 @@ impl Proof {
     /// [`superchunk_engine::Error::Io`] when the system fails to read.
     pub fn differs(&self, file: &File) -> Result<bool> {
         match self {
-            Self::Stands { at, bytes } => Ok(files::differs(file, *at, bytes)?),
+            Self::Bytes { at, bytes } => Ok(files::differs(file, *at, bytes)?),
             Self::Hash { ranges, bytes } => {
-                let place = |&(offset, limit): &(u64, u64)| ChunkLocation::File(FileRange { file, offset, limit });
-                let places: Vec<ChunkLocation<'_>> = ranges.iter().map(place).collect();
-                Ok(match seal::hash128(&places) {
+                let location = |&(offset, limit): &(u64, u64)| ChunkLocation::File(FileRange { file, offset, limit });
+                let locations: Vec<ChunkLocation<'_>> = ranges.iter().map(location).collect();
+                Ok(match seal::hash128(&locations) {
                     Err(Error::Chunk(superchunk_engine::Error::Truncated { .. })) => true,
                     outcome => outcome?.to_le_bytes() != *bytes,
                 })
@@ -78,7 +78,7 @@ pub struct Expected<'a> {
     pub file: &'a File,
     /// The name that it must have; None: any.
     pub named: Option<Named<'a>>,
-    /// Where the head stands.
+    /// Where the head is.
     pub at: u64,
     /// The head's bytes.
     pub head: &'a [u8],
@@ -110,7 +110,7 @@ impl Expected<'_> {
 /// What looks at one file have learnt about its times.
 #[derive(Debug)]
 pub struct Times {
-    /// How long they must have stood still.
+    /// How long they must have been unchanged.
     still: Duration,
     seen: Mutex<Option<Seen>>,
     /// Whether they proved nothing at some look since this was asked last.
@@ -129,7 +129,7 @@ struct Seen {
     /// When it was seen first.
     since: Instant,
     /// Whether what is written from now on gets another one.
-    settled: bool,
+    quiet: bool,
 }
 
 impl Times {
@@ -172,7 +172,7 @@ impl Times {
         if self.proves(stamp) {
             return Some(Some(stamp));
         }
-        let Proof::Stands { at, bytes } = proof else { return None };
+        let Proof::Bytes { at, bytes } = proof else { return None };
         let (now, mut there) = (Instant::now(), [0; 16]);
         if !files::read_at_once(expected.file, *at, &mut there) {
             return None;
@@ -186,7 +186,7 @@ impl Times {
 
     /// Whether this stamp says by itself that nothing was written. Nobody waits: who finds this in use compares.
     fn proves(&self, stamp: Stamp) -> bool {
-        self.seen.try_lock().is_ok_and(|seen| seen.is_some_and(|seen| seen.settled && seen.stamp == stamp))
+        self.seen.try_lock().is_ok_and(|seen| seen.is_some_and(|seen| seen.quiet && seen.stamp == stamp))
     }
 
     /// Whether bytes that the proof does not cover may have been written before some look since this was asked last.
@@ -201,9 +201,9 @@ impl Times {
         let still = if stamp.is_coarse() { self.still.max(STILL_COARSE) } else { self.still };
         *seen = Some(match *seen {
             Some(known) if known.stamp == stamp => {
-                Seen { settled: known.settled || now.duration_since(known.since) >= still, ..known }
+                Seen { quiet: known.quiet || now.duration_since(known.since) >= still, ..known }
             }
-            _ => Seen { stamp, since: now, settled: stamp.is_older_than(OLD) },
+            _ => Seen { stamp, since: now, quiet: stamp.is_older_than(OLD) },
         });
     }
 }
@@ -247,7 +247,7 @@ mod tests {
 
     fn proofs() -> [Proof; 2] {
         let hash = seal::hash128(&[ChunkLocation::Bytes(&[7; 24])]).unwrap().to_le_bytes();
-        [Proof::Stands { at: 48, bytes: [7; 16] }, Proof::Hash { ranges: vec![(40, 8), (48, 16)], bytes: hash }]
+        [Proof::Bytes { at: 48, bytes: [7; 16] }, Proof::Hash { ranges: vec![(40, 8), (48, 16)], bytes: hash }]
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
     fn a_proof_beyond_the_file_differs_and_so_does_a_file_without_a_name() {
         let disk = OnDisk::new("short");
         let bytes = [7; 16];
-        for proof in [Proof::Stands { at: 60, bytes }, Proof::Hash { ranges: vec![(60, 8)], bytes }] {
+        for proof in [Proof::Bytes { at: 60, bytes }, Proof::Hash { ranges: vec![(60, 8)], bytes }] {
             assert_eq!(proof.differs(&disk.1), Ok(true));
         }
         let proof = &proofs()[0];

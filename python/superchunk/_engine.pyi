@@ -270,12 +270,12 @@ def hash128(parts: Sequence[Source]) -> bytes:
     """
 
 def proven_trailer(
-    plain: bytes, record: tuple[bytes, int, int, bool], mask: bytes, index_chunk: Source | None
+    trailer: bytes, record: tuple[bytes, int, int, bool], mask: bytes, index_chunk: Source | None
 ) -> bytes:
     """Return a trailer with a commit record and its fingerprint (docs/format/integrity.md).
 
-    `plain` is the trailer without record, of fingerprint type 3; `record` is the frame's header,
-    settled, sealed_from and pending. The fingerprint covers the bits of the header that `mask` has, of the
+    `trailer` is the trailer without record, of fingerprint type 3; `record` is the frame's header,
+    last_synced, sealed_from and pending. The fingerprint covers the bits of the header that `mask` has, of the
     same length, and the index chunk: exactly that, or None without data.
     """
 
@@ -289,12 +289,12 @@ def check_seals(sources: Sequence[Source], nthreads: int = 1) -> list[tuple[int,
     a permission, are raised. Takes 256 KB for each thread.
     """
 
-def check_run(fd: int, base: int, entries: Buffer, room: int, nthreads: int = 1) -> tuple[bytes, bytes, bytes]:
+def check_run(fd: int, base: int, entries: Buffer, extent: int, nthreads: int = 1) -> tuple[bytes, bytes, bytes]:
     """Compare many chunks of one open file with their seals: status, cbytes and nbytes of each.
 
     The chunks begin at `base` plus each of `entries`, 64-bit integers of this machine that
-    ascend from 0 or more to `room` at most, or ValueError. Each may reach to the next one, the
-    last to `room`. Status (8 bits) and cbytes (32 bits, as this machine writes them) are what
+    ascend from 0 or more to `extent` at most, or ValueError. Each may reach to the next one, the
+    last to `extent`. Status (8 bits) and cbytes (32 bits, as this machine writes them) are what
     `check_seals` says of these bytes, nbytes (32 bits) is what the header says, 0 if that breaks the
     format. Many small chunks come with one read. Takes 256 KB for each thread.
     """

@@ -19,7 +19,7 @@ use crate::header::{Body, Special};
 use crate::user::User;
 
 /// Bytes between the planes of a block, whose lengths are often a power of two: without them the same byte of each would
-/// compete for the same places of the cache.
+/// compete for the same sets of the cache.
 const APART: usize = 192;
 
 impl Chunk<'_> {
@@ -101,29 +101,29 @@ impl Chunk<'_> {
         let decoded = || {
             done = true;
             self.decode_block_with(0, dst, false, worker, user)?;
-            let mut plain = Vec::new();
-            plain.try_reserve_exact(dst.len()).map_err(|_| Error::OutOfMemory { needed: dst.len() as u64 })?;
-            plain.extend_from_slice(dst);
-            Ok(plain)
+            let mut decoded = Vec::new();
+            decoded.try_reserve_exact(dst.len()).map_err(|_| Error::OutOfMemory { needed: dst.len() as u64 })?;
+            decoded.extend_from_slice(dst);
+            Ok(decoded)
         };
-        let plain = self.reference.get_or_init(decoded).as_ref().map_err(Clone::clone)?;
+        let decoded = self.reference.get_or_init(decoded).as_ref().map_err(Clone::clone)?;
         if !done {
-            copy(plain, dst);
+            copy(decoded, dst);
         }
         Ok(())
     }
 
-    /// The plain bytes of block 0; the first thread that needs them decodes it, others wait for the outcome.
+    /// The uncompressed bytes of block 0; the first thread that needs them decodes it, others wait for the outcome.
     fn reference(&self, worker: Option<&mut Worker>, user: Option<&dyn User>) -> Result<&[u8]> {
         let outcome = self.reference.get_or_init(|| {
-            let mut plain = Vec::new();
-            resize(&mut plain, self.block_len(0))?;
+            let mut decoded = Vec::new();
+            resize(&mut decoded, self.block_len(0))?;
             let mut own = Worker::default();
-            self.decode_block_with(0, &mut plain, false, worker.unwrap_or(&mut own), user)?;
-            Ok(plain)
+            self.decode_block_with(0, &mut decoded, false, worker.unwrap_or(&mut own), user)?;
+            Ok(decoded)
         });
         match outcome {
-            Ok(plain) => Ok(plain),
+            Ok(decoded) => Ok(decoded),
             Err(error) => Err(error.clone()),
         }
     }
@@ -173,7 +173,7 @@ impl Chunk<'_> {
         outcome
     }
 
-    /// The bytes of a block that is one stream, stored plain.
+    /// The bytes of a block that is one stream, stored uncompressed.
     fn plain_block<'d>(
         &self,
         nblock: usize,
@@ -186,7 +186,7 @@ impl Chunk<'_> {
             return Ok(None);
         }
         match (Streams { data, at, nblock, format: self.format, from: 0 }).next(len)? {
-            Stream::Plain(bytes) => Ok(Some(bytes)),
+            Stream::Stored(bytes) => Ok(Some(bytes)),
             _ => Ok(None),
         }
     }
@@ -235,7 +235,7 @@ impl Chunk<'_> {
         joint.backward(Isa::detect(), &planes[..joint.width], dst, self.reference_if(compared, user)?)
     }
 
-    /// Decode `nstreams` streams of `length` bytes; those that are stored plain stay where they are, and runs of one
+    /// Decode `nstreams` streams of `length` bytes; those that are stored uncompressed stay where they are, and runs of one
     /// value are all the same bytes.
     fn planes<'s>(
         &self,
@@ -246,14 +246,14 @@ impl Chunk<'_> {
         user: Option<&dyn User>,
     ) -> Result<[&'s [u8]; MAX_PLANES]> {
         let Worker { stage, run, decoder, .. } = worker;
-        let mut rooms = resize(stage, nstreams * (length + APART))?.chunks_exact_mut(length + APART);
+        let mut targets = resize(stage, nstreams * (length + APART))?.chunks_exact_mut(length + APART);
         let (mut run, mut runs) = (Some(run), None);
         let mut planes: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
         for plane in &mut planes[..nstreams] {
             let stream = streams.next(length)?;
-            let room = rooms.next().and_then(|room| room.get_mut(..length)).unwrap_or_default();
+            let target = targets.next().and_then(|target| target.get_mut(..length)).unwrap_or_default();
             *plane = match stream {
-                Stream::Plain(bytes) => bytes,
+                Stream::Stored(bytes) => bytes,
                 Stream::Run(value) => match (runs, run.take()) {
                     (Some((same, bytes)), _) if same == value => bytes,
                     (None, Some(run)) => {
@@ -262,14 +262,14 @@ impl Chunk<'_> {
                         bytes
                     }
                     _ => {
-                        room.fill(value);
-                        room
+                        target.fill(value);
+                        target
                     }
                 },
                 Stream::Coded(bytes) => {
                     let at = streams.at + (streams.from - bytes.len()) as u64;
-                    self.decode_coded(streams.nblock, at, bytes, room, decoder, user)?;
-                    room
+                    self.decode_coded(streams.nblock, at, bytes, target, decoder, user)?;
+                    target
                 }
             };
         }
@@ -299,7 +299,7 @@ impl Chunk<'_> {
         for out in out.chunks_exact_mut((out.len() / nstreams).max(1)) {
             match streams.next(out.len())? {
                 Stream::Run(value) => out.fill(value),
-                Stream::Plain(bytes) => copy(bytes, out),
+                Stream::Stored(bytes) => copy(bytes, out),
                 Stream::Coded(bytes) => {
                     let at = at + (streams.from - bytes.len()) as u64;
                     self.decode_coded(nblock, at, bytes, out, decoder, user)?;
@@ -331,8 +331,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// Bytes of a chunk stored plain, if they are in memory.
-    pub fn plain_bytes(&self, range: std::ops::Range<usize>) -> Option<&[u8]> {
+    /// Bytes of a chunk stored uncompressed, if they are in memory.
+    pub fn stored_bytes(&self, range: std::ops::Range<usize>) -> Option<&[u8]> {
         if self.header.body() != Body::Memcpyed {
             return None;
         }
@@ -340,12 +340,12 @@ impl Chunk<'_> {
         self.bytes.get(at + range.start..at + range.end)
     }
 
-    /// Write bytes `from..from + dst.len()` of a chunk that needs no decoding: plain or special.
+    /// Write bytes `from..from + dst.len()` of a chunk that needs no decoding: stored uncompressed, or special.
     ///
     /// # Errors
     ///
     /// [`Error::Truncated`] when the bytes end too early; a failing read.
-    pub fn copy_plain(&self, from: usize, dst: &mut [u8]) -> Result<()> {
+    pub fn copy_stored(&self, from: usize, dst: &mut [u8]) -> Result<()> {
         match self.header.body() {
             Body::Memcpyed => {
                 let at = self.header.len() + from;
@@ -367,7 +367,7 @@ impl Chunk<'_> {
     }
 }
 
-/// Fill `dst` with `value` over and over, as it stands at byte `from` of an endless repetition.
+/// Fill `dst` with `value` over and over, as it is at byte `from` of an endless repetition.
 pub fn repeat(value: &[u8], from: usize, dst: &mut [u8]) {
     let phase = from % value.len();
     let first = dst.len().min(value.len());

@@ -4,7 +4,7 @@
 //! header | bstarts: nblocks x i32 | [dsize: i32 | dictionary] | blocks, anywhere behind
 //! block  = stream | stream | ...      one stream, or one for each byte of an item
 //! stream = csize: i32 | csize bytes   0: zeros · -v and a token 01: bytes of value v
-//!                                     the stream's own length: stored plain · else: codec output
+//!                                     the stream's own length: stored uncompressed · else: codec output
 //! ```
 //!
 //! [`Chunk::open`] reads and checks what all blocks share; [`Chunk::decode_block`] reads one block.
@@ -71,7 +71,7 @@ pub struct Chunk<'a> {
     /// First byte behind table and dictionary.
     data_start: usize,
     nstreams: usize,
-    /// The plain bytes of block 0, which DELTA needs for the others.
+    /// The uncompressed bytes of block 0, which DELTA needs for the others.
     reference: OnceLock<Result<Vec<u8>>>,
     /// Whether a thread has taken it upon itself to decode them.
     reference_begun: AtomicBool,
@@ -322,7 +322,7 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Variable-length blocks stand in index order and tell their own lengths.
+    /// Variable-length blocks are in index order and tell their own lengths.
     fn check_vl_table(&self) -> Result<()> {
         let cbytes = self.header.cbytes as usize;
         let mut least = self.data_start;

@@ -29,11 +29,11 @@ const LOOK: usize = 4096;
 
 /// One stream of a block, and where it belongs.
 struct Placed<'a> {
-    /// None for one that is stored plain and was not read.
+    /// None for one that is stored uncompressed and was not read.
     stream: Option<Stream<'a>>,
     nblock: usize,
     nstream: usize,
-    /// Its plain length in bytes.
+    /// Its uncompressed length in bytes.
     length: usize,
     /// Its position in the chunk.
     at: u64,
@@ -68,17 +68,17 @@ impl Chunk<'_> {
             }
         }
         self.check_whole(nblock)?;
-        let mut plain = std::mem::take(&mut worker.block);
-        let outcome = resize(&mut plain, len).and_then(|plain| {
-            self.decode_block(nblock, plain, worker, user)?;
-            dst.copy_from_slice(&plain[from..from + dst.len()]);
+        let mut decoded = std::mem::take(&mut worker.block);
+        let outcome = resize(&mut decoded, len).and_then(|decoded| {
+            self.decode_block(nblock, decoded, worker, user)?;
+            dst.copy_from_slice(&decoded[from..from + dst.len()]);
             Ok(())
         });
-        worker.block = plain;
+        worker.block = decoded;
         outcome
     }
 
-    /// Hand each stream of a block to `each`, one that is stored plain perhaps unread.
+    /// Hand each stream of a block to `each`, one that is stored uncompressed perhaps unread.
     fn each_stream(
         &self,
         nblock: usize,
@@ -160,7 +160,7 @@ impl Chunk<'_> {
         match placed.stream {
             None => self.source.read_all(at + 4 + from as u64, out, "stream")?,
             Some(Stream::Run(value)) => out.fill(value),
-            Some(Stream::Plain(bytes)) => out.copy_from_slice(&bytes[from..from + out.len()]),
+            Some(Stream::Stored(bytes)) => out.copy_from_slice(&bytes[from..from + out.len()]),
             Some(Stream::Coded(bytes)) => {
                 let format = self.format.ok_or(NOT_OPENED)?;
                 let fail = |reason| Error::Stream { codec: format.name(), nblock: nblock as u64, at, reason };
@@ -201,8 +201,8 @@ impl Chunk<'_> {
         let (first, last) = (from / width, (from + dst.len()).div_ceil(width));
         let count = last - first;
         let mut stage = std::mem::take(&mut worker.stage);
-        let outcome = resize(&mut stage, 2 * count * width).and_then(|room| {
-            let (planes, items) = room.split_at_mut(count * width);
+        let outcome = resize(&mut stage, 2 * count * width).and_then(|scratch| {
+            let (planes, items) = scratch.split_at_mut(count * width);
             self.each_stream(nblock, worker, |worker, placed| {
                 let out = &mut planes[placed.nstream * count..(placed.nstream + 1) * count];
                 self.decode_stream_part(&placed, first, out, worker)
@@ -216,7 +216,7 @@ impl Chunk<'_> {
         outcome
     }
 
-    /// Refuse to decode a block whole into scratch space that it has not earned.
+    /// Refuse to decode a block whole into scratch space beyond its memory budget.
     ///
     /// # Errors
     ///
@@ -243,7 +243,7 @@ impl Chunk<'_> {
             let more = match placed.stream {
                 None => placed.length,
                 Some(Stream::Run(_)) => 0,
-                Some(Stream::Plain(bytes)) => bytes.len(),
+                Some(Stream::Stored(bytes)) => bytes.len(),
                 Some(Stream::Coded(bytes)) => {
                     bytes.len().saturating_mul(self.format.map_or(1, |format| self.max_expansion(format)))
                 }

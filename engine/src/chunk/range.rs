@@ -14,14 +14,14 @@ use crate::header::Body;
 use crate::interrupt::{Interrupt, go_on};
 use crate::user::User;
 
-/// Plain bytes and fills are cut into pieces of this size.
+/// Uncompressed bytes and fills are cut into pieces of this size.
 const PIECE: usize = 1024 * 1024;
 
 /// What of a chunk one thread reads at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes from this one on, stored plain or repeated.
-    Plain(usize),
+    /// Bytes from this one on, stored uncompressed or repeated.
+    Stored(usize),
     /// A part of a block.
     Block {
         /// The block.
@@ -127,7 +127,7 @@ impl Chunk<'_> {
             Body::Special(_) | Body::Memcpyed => {
                 while rest > 0 {
                     let step = rest.min(PIECE);
-                    give(Piece::Plain(at), step);
+                    give(Piece::Stored(at), step);
                     at += step;
                     rest -= step;
                 }
@@ -178,7 +178,7 @@ impl Chunk<'_> {
     ) -> Result<()> {
         match *piece {
             _ if dst.is_empty() => Ok(()),
-            Piece::Plain(from) => self.copy_plain(from, dst),
+            Piece::Stored(from) => self.copy_stored(from, dst),
             Piece::Block { nblock, len, .. } if dst.len() == len => self.decode_block(nblock, dst, worker, user),
             Piece::Block { nblock, from, len } => self.decode_part(nblock, from, len, dst, worker, user),
         }

@@ -17,7 +17,7 @@ impl Chunk<'_> {
     }
 
     /// Return the hash of all that block `nblock` is decoded from besides header and table, which `read` gives. None if it
-    /// cannot be read, or stands nowhere.
+    /// cannot be read, or is nowhere.
     pub fn hash_stored(
         &self,
         nblock: usize,

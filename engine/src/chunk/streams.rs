@@ -10,7 +10,7 @@ use crate::limits::MAX_BUFFERSIZE;
 /// One stream of a block.
 pub(super) enum Stream<'a> {
     Run(u8),
-    Plain(&'a [u8]),
+    Stored(&'a [u8]),
     Coded(&'a [u8]),
 }
 
@@ -63,7 +63,7 @@ impl<'a> Streams<'a> {
                     });
                 };
                 self.from += 4 + csize;
-                Ok(if csize == length { Stream::Plain(bytes) } else { Stream::Coded(bytes) })
+                Ok(if csize == length { Stream::Stored(bytes) } else { Stream::Coded(bytes) })
             }
         }
     }
@@ -88,7 +88,7 @@ impl Chunk<'_> {
         at == next.map_or(self.header.cbytes as usize, |next| next as usize)
     }
 
-    /// More plain bytes than one byte of a stream can stand for.
+    /// More uncompressed bytes than one byte of a stream can stand for.
     pub(super) fn max_expansion(&self, format: CodecFormat) -> usize {
         match format {
             CodecFormat::BloscLz | CodecFormat::Lz4 | CodecFormat::Snappy => 256,
@@ -108,7 +108,7 @@ impl Chunk<'_> {
         for nblock in 0..self.nblocks {
             let length = self.block_len(nblock);
             let nstreams = self.nstreams_of(nblock);
-            // Many blocks may stand at one place.
+            // Several blocks may share one offset.
             let this = Some((self.start(nblock), length, nstreams));
             if this == last {
                 continue;

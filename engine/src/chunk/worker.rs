@@ -33,15 +33,15 @@ pub struct Worker {
     pub(super) scratch: Vec<u8>,
     pub(super) run: Run,
     /// What others than the decoder keep between blocks.
-    pub plain: Vec<u8>,
+    pub decoded: Vec<u8>,
 }
 
 impl Worker {
     /// Let go of scratch space that only an unusually large block needed.
     fn trim(&mut self) {
         self.filters.trim(KEEP);
-        let Self { stage, block, input, scratch, plain, run, .. } = self;
-        for buffer in [stage, block, input, scratch, plain, &mut run.bytes] {
+        let Self { stage, block, input, scratch, decoded, run, .. } = self;
+        for buffer in [stage, block, input, scratch, decoded, &mut run.bytes] {
             if buffer.capacity() > KEEP {
                 *buffer = Vec::new();
             }

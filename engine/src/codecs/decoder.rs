@@ -11,7 +11,7 @@ use crate::cpu::Isa;
 const NOT_BUILT_IN: &str = "the codec is not built in";
 const PREFIX_TOO_LONG: &str = "more bytes are asked for than the stream holds";
 
-/// A larger part of a stream than one of so many is faster decoded with all that stands before it.
+/// A larger part of a stream than one of so many is faster decoded with all that is before it.
 const RANGE_PARTS: usize = 16;
 
 /// Decoders for all formats; contexts are made when the first stream needs them.
@@ -110,7 +110,7 @@ impl Decoder {
         }
         match format {
             CodecFormat::BloscLz => blosclz::decode_prefix(src, dst, full),
-            CodecFormat::Lz4 if lz4::has_plain_prefix(src, dst.len()) => lz4::decode_prefix(src, dst),
+            CodecFormat::Lz4 if lz4::has_literal_prefix(src, dst.len()) => lz4::decode_prefix(src, dst),
             _ => {
                 if scratch.len() < full {
                     scratch.try_reserve_exact(full - scratch.len()).map_err(|_| "out of memory")?;

@@ -1,7 +1,7 @@
 //! Dictionaries: made from samples, prepared once, shared by all workers.
 //!
 //! For Zstd the bytes of a dictionary are a trained one; for LZ4 and LZ4HC they are history that
-//! seems to lie just before each stream. Where they stand in a chunk is the chunk's business.
+//! seems to lie just before each stream. Where they are in a chunk is the chunk's business.
 //!
 //! Source: docs/format/chunk.md, section "Dictionaries".
 
@@ -148,7 +148,7 @@ pub struct DecodeDict {
 }
 
 impl DecodeDict {
-    /// Takes a copy of the dictionary's bytes as they stand in a chunk.
+    /// Takes a copy of the dictionary's bytes as they are in a chunk.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Self {

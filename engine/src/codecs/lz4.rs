@@ -148,7 +148,7 @@ impl Stream {
 
     /// The result of a call with this state. A call that fails leaves the state undefined, so the state is made anew.
     #[expect(unsafe_code, reason = "a call of the library")]
-    fn settled(&mut self, result: c_int) -> Option<usize> {
+    fn outcome(&mut self, result: c_int) -> Option<usize> {
         let written = written(result);
         if written.is_none() {
             let size = usize::try_from(ffi::LZ4_sizeofState()).unwrap_or(0);
@@ -167,7 +167,7 @@ impl Drop for Stream {
     }
 }
 
-// SAFETY: a state is plain memory that knows no thread.
+// SAFETY: a state is memory that is tied to no thread.
 #[expect(unsafe_code, reason = "the pointer is owned")]
 unsafe impl Send for Stream {}
 
@@ -181,7 +181,7 @@ impl StreamHc {
 
     /// The result of a call with this state. A call that fails leaves the state undefined, so the state is made anew.
     #[expect(unsafe_code, reason = "a call of the library")]
-    fn settled(&mut self, result: c_int) -> Option<usize> {
+    fn outcome(&mut self, result: c_int) -> Option<usize> {
         let written = written(result);
         if written.is_none() {
             let size = usize::try_from(ffi::LZ4_sizeofStateHC()).unwrap_or(0);
@@ -200,7 +200,7 @@ impl Drop for StreamHc {
     }
 }
 
-// SAFETY: a state is plain memory that knows no thread.
+// SAFETY: a state is memory that is tied to no thread.
 #[expect(unsafe_code, reason = "the pointer is owned")]
 unsafe impl Send for StreamHc {}
 
@@ -256,7 +256,7 @@ impl HcDict {
 #[expect(unsafe_code, reason = "the state is not changed any more")]
 unsafe impl Sync for HcDict {}
 
-/// How much a probe skips. With 9, streams that are a hundredth shorter by LZ4HC or zlib were taken for noise; more than
+/// How much a probe skips. With 9, streams that LZ4HC or zlib shorten by a hundredth were taken for incompressible. More than
 /// 4 makes little difference to the time.
 const SCOUT_ACCELERATION: c_int = 4;
 
@@ -296,7 +296,7 @@ impl FastEncoder {
                     self.acceleration,
                 )
             };
-            return self.stream.settled(result);
+            return self.stream.outcome(result);
         };
         // SAFETY: the state is live and exclusively held; this forgets all earlier input.
         unsafe { ffi::LZ4_resetStream_fast(state) };
@@ -307,7 +307,7 @@ impl FastEncoder {
         let result = unsafe {
             ffi::LZ4_compress_fast_continue(state, start(src), start_mut(dst), nbytes, capacity, self.acceleration)
         };
-        self.stream.settled(result)
+        self.stream.outcome(result)
     }
 }
 
@@ -317,17 +317,17 @@ impl std::fmt::Debug for FastEncoder {
     }
 }
 
-/// The fast encoder for one piece of a stream after the other, each of which may repeat what stands before it.
+/// The fast encoder for one piece of a stream after the other, each of which may repeat what is before it.
 pub(super) struct PieceEncoder<const PIECE: usize> {
     stream: Stream,
-    room: Box<[u8]>,
+    scratch: Box<[u8]>,
 }
 
 impl<const PIECE: usize> PieceEncoder<PIECE> {
     /// Makes an encoder.
     pub(super) fn new() -> Result<Self> {
         // More than the library ever makes of a piece: it must not run out of room in the middle of a stream.
-        Ok(Self { stream: Stream::new()?, room: vec![0; PIECE + PIECE / 128 + 64].into() })
+        Ok(Self { stream: Stream::new()?, scratch: vec![0; PIECE + PIECE / 128 + 64].into() })
     }
 
     /// Compresses all whole pieces of a stream, and says of each whether it gets shorter.
@@ -337,20 +337,20 @@ impl<const PIECE: usize> PieceEncoder<PIECE> {
         // SAFETY: the state is live and exclusively held; this forgets all earlier input.
         unsafe { ffi::LZ4_resetStream_fast(state) };
         for piece in src.as_chunks::<PIECE>().0 {
-            let Some((nbytes, capacity)) = lengths(piece, &self.room) else { return };
+            let Some((nbytes, capacity)) = lengths(piece, &self.scratch) else { return };
             // SAFETY: the state is live and exclusively held; `nbytes` bytes are readable and `capacity` bytes
             // writable; all other input that it knows is in front of them in `src`.
             let result = unsafe {
                 ffi::LZ4_compress_fast_continue(
                     state,
                     start(piece),
-                    start_mut(&mut self.room),
+                    start_mut(&mut self.scratch),
                     nbytes,
                     capacity,
                     SCOUT_ACCELERATION,
                 )
             };
-            let written = self.stream.settled(result);
+            let written = self.stream.outcome(result);
             found(piece, written.is_some_and(|length| length < PIECE));
         }
     }
@@ -409,7 +409,7 @@ impl HcEncoder {
                     self.ladder[candidate],
                 )
             };
-            return self.stream.settled(result);
+            return self.stream.outcome(result);
         };
         // SAFETY: the state is live and exclusively held; this forgets all earlier input.
         unsafe { ffi::LZ4_resetStreamHC_fast(state, self.level) };
@@ -418,7 +418,7 @@ impl HcEncoder {
         // SAFETY: the state is live and exclusively held; `nbytes` bytes are readable and
         // `capacity` bytes writable; it knows no other input than the dictionary, which is kept.
         let result = unsafe { ffi::LZ4_compress_HC_continue(state, start(src), start_mut(dst), nbytes, capacity) };
-        self.stream.settled(result)
+        self.stream.outcome(result)
     }
 }
 
@@ -458,7 +458,7 @@ pub(super) fn decode(src: &[u8], dst: &mut [u8], history: &[u8]) -> Verdict {
 ///
 /// A distance of 0 breaks the format. The library takes it for a run of zeros, but where it has been told to stop it
 /// leaves the bytes as they were. A block that ends too early can not either.
-pub(super) fn has_plain_prefix(src: &[u8], wanted: usize) -> bool {
+pub(super) fn has_literal_prefix(src: &[u8], wanted: usize) -> bool {
     let mut src = src.iter();
     let length = |src: &mut std::slice::Iter<'_, u8>, nibble: u8| {
         let mut length = usize::from(nibble);
@@ -500,7 +500,7 @@ pub(super) fn has_plain_prefix(src: &[u8], wanted: usize) -> bool {
     }
 }
 
-/// Decodes the first `dst.len()` bytes of a block that has [a plain prefix](has_plain_prefix), and stops there.
+/// Decodes the first `dst.len()` bytes of a block that has [a literal prefix](has_literal_prefix), and stops there.
 #[expect(unsafe_code, reason = "a call of the library")]
 pub(super) fn decode_prefix(src: &[u8], dst: &mut [u8]) -> Verdict {
     let (nbytes, capacity) = exact(src, dst)?;

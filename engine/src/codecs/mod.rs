@@ -1,6 +1,6 @@
 //! The codecs: streams of bytes to shorter streams of bytes, and back.
 //!
-//! Two number spaces meet here. The *API id* names an encoder (`Codec`, byte `udcodec` of a
+//! Two number spaces are joined here. The *API id* names an encoder (`Codec`, byte `udcodec` of a
 //! chunk); the *format* names what a decoder has to understand (`CodecFormat`, bits 5-7 of a
 //! chunk's `flags`). LZ4 and LZ4HC are two codecs of one format.
 //!
@@ -121,7 +121,7 @@ impl Codec {
 /// The id of NDLZ: it is no [`Codec`], for it needs to know of blocks what streams do not tell.
 pub const NDLZ: u8 = 32;
 
-/// The ids of ZFP, which a caller may bring: fixed accuracy, precision and rate. It goes by the shape of blocks, too.
+/// The ids of ZFP, which a caller may bring: fixed accuracy, precision and rate. It depends on the shape of blocks, too.
 pub const ZFP: RangeInclusive<u8> = 33..=35;
 
 /// What a decoder must understand: bits 5-7 of a chunk's `flags`.

@@ -30,14 +30,14 @@ fn sample(len: usize, kind: u8, seed: u64) -> Vec<u8> {
     bytes
 }
 
-fn encoded(encoder: &mut Encoder, src: &[u8], room: usize) -> Option<Vec<u8>> {
-    // A guard behind the room shows writes past it.
-    let mut dst = vec![0xC7; room + 64];
-    let (room_of, guard) = dst.split_at_mut(room);
-    let n = encoder.encode(src, room_of);
+fn encoded(encoder: &mut Encoder, src: &[u8], capacity: usize) -> Option<Vec<u8>> {
+    // A guard behind the output shows writes past it.
+    let mut dst = vec![0xC7; capacity + 64];
+    let (output, guard) = dst.split_at_mut(capacity);
+    let n = encoder.encode(src, output);
     assert!(guard.iter().all(|&b| b == 0xC7), "written past the end");
     n.map(|n| {
-        assert!(n > 0 && n <= room);
+        assert!(n > 0 && n <= capacity);
         dst.truncate(n);
         dst
     })
@@ -45,8 +45,8 @@ fn encoded(encoder: &mut Encoder, src: &[u8], room: usize) -> Option<Vec<u8>> {
 
 fn decoded(codec: Codec, src: &[u8], nbytes: usize, dict: Option<&DecodeDict>) -> Verdict<Vec<u8>> {
     let mut dst = vec![0xC7; nbytes + 64];
-    let (room, guard) = dst.split_at_mut(nbytes);
-    let verdict = Decoder::new().decode(codec.format(), src, room, dict);
+    let (output, guard) = dst.split_at_mut(nbytes);
+    let verdict = Decoder::new().decode(codec.format(), src, output, dict);
     assert!(guard.iter().all(|&b| b == 0xC7), "written past the end");
     dst.truncate(nbytes);
     verdict.map(|()| dst)
@@ -146,10 +146,10 @@ fn used_encoders_write_what_fresh_ones_write() {
                     let len = [300, 3000, 70_000, 20, 9000][(round % 5) as usize];
                     let src = sample(len, (round % 4) as u8, round * 77 + 1);
                     // Every seventh does not fit and leaves the state as it may.
-                    let room = if round % 7 == 0 { 20 } else { len };
+                    let capacity = if round % 7 == 0 { 20 } else { len };
                     let mut fresh = Encoder::new(codec, clevel, dict.as_ref()).unwrap();
-                    let expected = encoded(&mut fresh, &src, room);
-                    assert_eq!(encoded(&mut used, &src, room), expected, "{codec:?} {clevel}");
+                    let expected = encoded(&mut fresh, &src, capacity);
+                    assert_eq!(encoded(&mut used, &src, capacity), expected, "{codec:?} {clevel}");
                 }
             }
         }
@@ -167,15 +167,19 @@ fn an_encoder_that_found_no_room_writes_what_a_fresh_one_writes() {
             // What fails leaves its table behind: of another input of the same and of other lengths.
             for failing in [&noise[..], &noise[..5000], &noise[..100]] {
                 for src in [&text[..], &text[..3000], &noise[..5000]] {
-                    let room = src.len() - src.len() / 100;
+                    let capacity = src.len() - src.len() / 100;
                     assert_eq!(encoded(&mut used, failing, failing.len() / 2), None);
                     let mut fresh = Encoder::new(codec, clevel, None).unwrap();
-                    assert_eq!(encoded(&mut used, src, room), encoded(&mut fresh, src, room), "{codec:?} {clevel}");
+                    assert_eq!(
+                        encoded(&mut used, src, capacity),
+                        encoded(&mut fresh, src, capacity),
+                        "{codec:?} {clevel}"
+                    );
                     assert_eq!(encoded(&mut used_dict, failing, failing.len() / 2), None);
                     let mut fresh = Encoder::new(codec, clevel, Some(&dict)).unwrap();
                     assert_eq!(
-                        encoded(&mut used_dict, src, room),
-                        encoded(&mut fresh, src, room),
+                        encoded(&mut used_dict, src, capacity),
+                        encoded(&mut fresh, src, capacity),
                         "{codec:?} {clevel}"
                     );
                 }
@@ -387,8 +391,8 @@ proptest! {
         let src = sample(len, kind, 11);
         let mut encoder = Encoder::new(codec, clevel, None).unwrap();
         let whole = encoded(&mut encoder, &src, len + 500);
-        let room = whole.as_ref().map_or(len, Vec::len) * permille / 1000;
-        if let Some(stream) = encoded(&mut encoder, &src, room) {
+        let capacity = whole.as_ref().map_or(len, Vec::len) * permille / 1000;
+        if let Some(stream) = encoded(&mut encoder, &src, capacity) {
             prop_assert_eq!(decoded(codec, &stream, len, None), Ok(src));
         }
     }

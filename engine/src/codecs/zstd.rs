@@ -37,7 +37,7 @@ struct Search {
 }
 
 /// One of zstd's levels as it is, in a time measured on streams of 64 KiB.
-const fn plain(level: i32) -> Search {
+const fn of_level(level: i32) -> Search {
     let cost = match level {
         i32::MIN..=1 => 12,
         2..=3 => 16,
@@ -62,7 +62,7 @@ static CHAINS: Search = Search {
     cost: 100,
 };
 
-/// Zstd's level 9, but with other steps from place to place at half as many places, for streams of every length.
+/// Zstd's level 9, but with other steps from position to position at half as many positions, for streams of every length.
 const fn lighter(changes: &'static [CParameter], cost: u16) -> Search {
     Search { level: 9, changes, changes_if_short: changes, cost }
 }
@@ -82,7 +82,7 @@ const LAZY_FINE: Search = lighter(&[CParameter::Strategy(Strategy::ZSTD_lazy), C
 /// Zstd's last level.
 const STRONGEST: i32 = 22;
 
-/// Zstd's strongest level, but with one pass over the first 128 KiB instead of two and with fewer tries at each place. Of a
+/// Zstd's strongest level, but with one pass over the first 128 KiB instead of two and with fewer tries at each position. Of a
 /// MiB that costs no two-hundredth of size, of less up to a fiftieth.
 const STRONGER: Search = Search {
     level: STRONGEST,
@@ -101,16 +101,26 @@ const STRONG: Search = Search {
 
 /// The searches for each `clevel`, from the quickest that may do to the level's own.
 const LADDERS: [&[Search]; 10] = [
-    &[plain(1)],
-    &[plain(1)],
-    &[plain(1), plain(3)],
-    &[plain(1), plain(3), plain(5)],
-    &[plain(1), plain(3), plain(5), plain(7)],
-    &[plain(1), plain(3), GREEDY, plain(5), LAZY, LAZY_FINE, plain(9)],
-    &[plain(1), plain(3), GREEDY, plain(5), LAZY, LAZY_FINE, plain(9), plain(11)],
-    &[plain(1), plain(3), GREEDY, plain(5), LAZY, LAZY_FINE, plain(9), plain(13)],
-    &[plain(1), plain(3), GREEDY, plain(5), LAZY, LAZY_FINE, plain(9), plain(15)],
-    &[plain(1), plain(5), plain(9), plain(13), plain(15), plain(17), STRONG, STRONGER, plain(STRONGEST)],
+    &[of_level(1)],
+    &[of_level(1)],
+    &[of_level(1), of_level(3)],
+    &[of_level(1), of_level(3), of_level(5)],
+    &[of_level(1), of_level(3), of_level(5), of_level(7)],
+    &[of_level(1), of_level(3), GREEDY, of_level(5), LAZY, LAZY_FINE, of_level(9)],
+    &[of_level(1), of_level(3), GREEDY, of_level(5), LAZY, LAZY_FINE, of_level(9), of_level(11)],
+    &[of_level(1), of_level(3), GREEDY, of_level(5), LAZY, LAZY_FINE, of_level(9), of_level(13)],
+    &[of_level(1), of_level(3), GREEDY, of_level(5), LAZY, LAZY_FINE, of_level(9), of_level(15)],
+    &[
+        of_level(1),
+        of_level(5),
+        of_level(9),
+        of_level(13),
+        of_level(15),
+        of_level(17),
+        STRONG,
+        STRONGER,
+        of_level(STRONGEST),
+    ],
 ];
 
 /// Roughly what a context takes before its first stream, in bytes.

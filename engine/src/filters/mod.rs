@@ -4,7 +4,7 @@
 //! every filter maps a whole block to a block of the same length, whatever that length is.
 //!
 //! ```text
-//! plain block -> slot 0 -> slot 1 -> ... -> slot 5 -> streams -> codec
+//! uncompressed block -> slot 0 -> slot 1 -> ... -> slot 5 -> streams -> codec
 //! ```
 //!
 //! [`Pipeline`] checks the slots once and then runs them. Each filter is a folder: `mod.rs` says what the filter
@@ -126,12 +126,12 @@ mod tests {
             let rule = BitshuffleRule::Current;
             let run = |isa, backward, bits| {
                 let mut dst = vec![0xA5; at + length];
-                let place = &mut dst[at..];
+                let out = &mut dst[at..];
                 match (backward, bits) {
-                    (false, false) => shuffle::shuffle(isa, width, src, place),
-                    (true, false) => shuffle::unshuffle(isa, width, src, place),
-                    (false, true) => bitshuffle::bitshuffle(isa, rule, width, src, place),
-                    (true, true) => bitshuffle::bitunshuffle(isa, rule, width, src, place),
+                    (false, false) => shuffle::shuffle(isa, width, src, out),
+                    (true, false) => shuffle::unshuffle(isa, width, src, out),
+                    (false, true) => bitshuffle::bitshuffle(isa, rule, width, src, out),
+                    (true, true) => bitshuffle::bitunshuffle(isa, rule, width, src, out),
                 }
                 dst
             };

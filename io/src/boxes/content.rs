@@ -20,8 +20,8 @@ const LONG_ROW: usize = 4096;
 enum How {
     /// Blocks are decoded one by one.
     Blocks,
-    /// Nothing is decoded: the chunk is stored plain.
-    Plain,
+    /// Nothing is decoded: the chunk is stored uncompressed.
+    Stored,
     /// All items are this one.
     Same(Vec<u8>),
     /// The chunk is cut into other blocks than the array's, so it was decoded whole.
@@ -51,9 +51,9 @@ impl<'a> Content<'a> {
             Body::Blocks if chunk.blocksize == geometry.block_nbytes() => How::Blocks,
             Body::Special(special) => match same(&chunk, special, geometry.itemsize())? {
                 Some(item) => How::Same(item),
-                None => How::Plain,
+                None => How::Stored,
             },
-            Body::Memcpyed | Body::Empty => How::Plain,
+            Body::Memcpyed | Body::Empty => How::Stored,
             Body::Blocks | Body::VlBlocks => {
                 chunk.check_claims()?;
                 let mut whole = Vec::new();
@@ -104,7 +104,7 @@ impl<'a> Content<'a> {
         self.chunk.with_planes(tile.nblock, worker, self.user, |planes| tile.join(planes, scratch))
     }
 
-    /// How many blocks, of `most` that stand side by side, to write together in rows of `row` bytes each.
+    /// How many blocks, of `most` that are side by side, to write together in rows of `row` bytes each.
     pub(super) fn together(&self, row: usize, most: usize) -> usize {
         let decoded = matches!(self.how, How::Blocks);
         if !decoded || row >= LONG_ROW || self.block_nbytes > BAND / 2 {
@@ -159,7 +159,7 @@ impl<'a> Content<'a> {
         match &self.how {
             How::Blocks if dst.len() == self.block_nbytes => self.chunk.decode_block(nblock, dst, worker, self.user),
             How::Blocks => self.chunk.decode_part(nblock, from, self.block_nbytes, dst, worker, self.user),
-            How::Plain => self.chunk.copy_plain(at, dst),
+            How::Stored => self.chunk.copy_stored(at, dst),
             How::Same(item) => {
                 repeat(item, at, dst);
                 Ok(())
@@ -181,7 +181,7 @@ impl<'a> Content<'a> {
     fn ready(&self, range: Range<usize>) -> Option<&[u8]> {
         match &self.how {
             How::Whole(whole) => whole.get(range),
-            How::Plain => self.chunk.plain_bytes(range),
+            How::Stored => self.chunk.stored_bytes(range),
             How::Blocks | How::Same(_) => None,
         }
     }
@@ -198,6 +198,6 @@ fn same(chunk: &Chunk<'_>, special: Special, itemsize: usize) -> Result<Option<V
         return Ok(None);
     }
     let mut item = Vec::new();
-    chunk.copy_plain(0, resize(&mut item, itemsize)?)?;
+    chunk.copy_stored(0, resize(&mut item, itemsize)?)?;
     Ok(Some(item))
 }

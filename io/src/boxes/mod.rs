@@ -6,7 +6,7 @@
 //! tile  <─ copy ─ its rows, collected from there
 //! ```
 //!
-//! [`read_box`] reads a selection of an array, [`read_points`] items at any places, [`pack`] makes the chunk of a
+//! [`read_box`] reads a selection of an array, [`read_points`] items at any positions, [`pack`] makes the chunk of a
 //! part of an array in memory. Only blocks that hold selected items are read, and of those no more than the
 //! part of chunks can be decoded on its own. Where chunks are, which of them a selection meets and what an array is
 //! are the caller's matters.
@@ -37,10 +37,10 @@ pub use pack::{Strided, pack};
 pub use plan::Pick;
 pub use points::read_points;
 
-/// Blocks of fewer plain bytes than this in all are read before another thread has woken up.
+/// Blocks of fewer uncompressed bytes than this in all are read before another thread has woken up.
 const SERIAL: usize = if cfg!(any(test, fuzzing)) { 1 } else { SERIAL_BOX };
 const SERIAL_BOX: usize = 512 * 1024;
-/// Plain bytes of blocks that one thread works off at a time.
+/// Uncompressed bytes of blocks that one thread works off at a time.
 const TURN: usize = if cfg!(any(test, fuzzing)) { 512 } else { 128 * 1024 };
 
 /// A failure, and the number of the source that it belongs to, if it belongs to one.
@@ -66,22 +66,22 @@ impl From<ReadError> for BoxError {
 
 /// Read the items that `picks` selects in each dimension into `dst`, in C order.
 ///
-/// `places` are the chunks that the selection meets, in C order: the product over the dimensions of the distinct
+/// `locations` are the chunks that the selection intersects, in C order: the product over the dimensions of the distinct
 /// chunk coordinates of the selected positions. `options.itemsize` is the geometry's, whatever it says.
 ///
 /// # Errors
 ///
-/// [`Error::Argument`] for a selection that is out of range or for another number of places,
+/// [`Error::Argument`] for a selection that is out of range or for another number of locations,
 /// [`Error::Destination`] for a destination of another size, and the first failure, by source, among those of the
 /// chunks that were read: `dst` may then hold anything.
 pub fn read_box(
     geometry: &Geometry,
     picks: &[Pick<'_>],
-    places: &[ChunkLocation<'_>],
+    locations: &[ChunkLocation<'_>],
     dst: &mut [u8],
     options: ReadOptions<'_>,
 ) -> Result<(), BoxError> {
-    let plan = Plan::new(geometry, picks, places.len(), dst.len())?;
+    let plan = Plan::new(geometry, picks, locations.len(), dst.len())?;
     if dst.is_empty() {
         return Ok(());
     }
@@ -89,24 +89,24 @@ pub fn read_box(
     let scatter = Scatter::new(dst, &plan).ok_or(Error::Destination { needed, got: needed })?;
     let all = plan.all_tiles().saturating_mul(geometry.block_nbytes());
     let nthreads = if options.user.is_some() || all <= SERIAL { 1 } else { options.nthreads.max(1) };
-    if by_chunk(nthreads, places.len()) {
+    if by_chunk(nthreads, locations.len()) {
         let at_once = nthreads.min(MOST_OPEN);
         return Ok(pool::run(at_once, scatter.split(|_| usize::MAX), |_, mut range| {
             let nrequest = range.nchunk();
-            read_chunk(geometry, &places[nrequest], &mut range, options).map_err(ReadError::at(nrequest))
+            read_chunk(geometry, &locations[nrequest], &mut range, options).map_err(ReadError::at(nrequest))
         })?);
     }
     let turn = (TURN / geometry.block_nbytes().max(1)).max(1);
     let mut ranges = scatter.split(|_| turn).into_iter().peekable();
     let mut first = 0;
-    while first < places.len() {
-        let end = (first + MOST_OPEN).min(places.len());
+    while first < locations.len() {
+        let end = (first + MOST_OPEN).min(locations.len());
         let mut tasks = Vec::new();
         while let Some(range) = ranges.next_if(|range| range.nchunk() < end) {
             tasks.push(range);
         }
         let numbers: Vec<usize> = (first..end).collect();
-        with_opened(geometry, &numbers, places, options, |contents| {
+        with_opened(geometry, &numbers, locations, options, |contents| {
             pool::run(nthreads, tasks, |_, mut range| {
                 let nrequest = range.nchunk();
                 let content = &contents[nrequest - first];
@@ -149,13 +149,13 @@ fn by_chunk(nthreads: usize, nchunks: usize) -> bool {
 fn with_opened(
     geometry: &Geometry,
     numbers: &[usize],
-    places: &[ChunkLocation<'_>],
+    locations: &[ChunkLocation<'_>],
     options: ReadOptions<'_>,
     work: impl FnOnce(&[Content<'_>]) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let mut opened = Vec::with_capacity(numbers.len());
     for &nrequest in numbers {
-        opened.push(places[nrequest].open().map_err(ReadError::at(nrequest))?);
+        opened.push(locations[nrequest].open().map_err(ReadError::at(nrequest))?);
     }
     let mut contents = Vec::with_capacity(numbers.len());
     for (&nrequest, opened) in numbers.iter().zip(&opened) {
@@ -167,11 +167,11 @@ fn with_opened(
 
 fn read_chunk(
     geometry: &Geometry,
-    place: &ChunkLocation<'_>,
+    location: &ChunkLocation<'_>,
     range: &mut TileRange<'_, '_>,
     options: ReadOptions<'_>,
 ) -> crate::Result<()> {
-    let opened = place.open()?;
+    let opened = location.open()?;
     let content = Content::open(opened.source(), geometry, options)?;
     Ok(with_worker(|worker| read_tiles(&content, range, worker, options.interrupt))?)
 }
@@ -182,7 +182,7 @@ fn read_tiles(
     worker: &mut Worker,
     interrupt: Option<&Interrupt<'_>>,
 ) -> Result<()> {
-    let mut scratch = std::mem::take(&mut worker.plain);
+    let mut scratch = std::mem::take(&mut worker.decoded);
     let mut outcome = Ok(());
     while outcome.is_ok() {
         let most = range.side_by_side();
@@ -200,7 +200,7 @@ fn read_tiles(
             read_tile(content, &mut tile, &mut scratch, worker)
         };
     }
-    worker.plain = scratch;
+    worker.decoded = scratch;
     outcome
 }
 

@@ -101,7 +101,7 @@ impl<'a> Source<'a> {
         Ok(checked)
     }
 
-    /// The content of the chunk, if it stands in memory as it must.
+    /// The content of the chunk, if it is in memory, as it must be.
     fn run(&self) -> Option<&'a [u8]> {
         let geometry = self.geometry;
         let ndim = geometry.ndim();
@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
         let ndim = geometry.ndim();
         let itemsize = geometry.itemsize();
         let mut sources = [Axis::ONE; MAX_DIMS];
-        let mut places = [Axis::ONE; MAX_DIMS];
+        let mut targets = [Axis::ONE; MAX_DIMS];
         let (mut rest, mut base) = (nblock, self.offset);
         let (mut row, mut split, mut whole, mut full) = (itemsize, ndim, true, true);
         for i in (0..ndim).rev() {
@@ -145,7 +145,7 @@ impl<'a> Source<'a> {
             }
             base = base.wrapping_add_signed(self.strides[i].wrapping_mul(begin.cast_signed()));
             sources[i] = Axis { count, steps: Steps::Even(self.strides[i]) };
-            places[i] = Axis { count, steps: Steps::Even(geometry.strides()[i].cast_signed()) };
+            targets[i] = Axis { count, steps: Steps::Even(geometry.strides()[i].cast_signed()) };
             if whole {
                 row *= count;
                 split = i;
@@ -157,7 +157,7 @@ impl<'a> Source<'a> {
             block.fill(0);
         }
         let inner = Collect::new(itemsize, &sources[split..ndim]);
-        for (to, from) in Walk::new(&places[..split]).zip(Walk::new(&sources[..split])) {
+        for (to, from) in Walk::new(&targets[..split]).zip(Walk::new(&sources[..split])) {
             let to = 0_usize.wrapping_add_signed(to);
             let needed = (to + row) as u64;
             let got = block.len() as u64;

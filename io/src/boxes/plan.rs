@@ -3,7 +3,7 @@
 //! ```text
 //! positions      0 1 2 3 4 | 5 6 7 8 9 | ...     chunks of 5, blocks of 3, from 1 in steps of 2
 //! selected         1   3   | 5   7   9 |
-//! segments        [1] [3]  |[5   7] [9]|         one for each block met; groups of them, one for each chunk met
+//! segments        [1] [3]  |[5   7] [9]|         one for each block intersected; groups of them, one for each chunk intersected
 //! ```
 //!
 //! A tile is one segment of each dimension: what a selection takes of one block, and a box of the destination.
@@ -61,7 +61,7 @@ impl Segment {
 #[derive(Debug)]
 pub(super) struct Dimension<'a> {
     pub(super) segments: Vec<Segment>,
-    /// The first segment of each chunk that is met, and the end.
+    /// The first segment of each chunk that is intersected, and the end.
     pub(super) groups: Vec<usize>,
     pub(super) count: usize,
     positions: &'a [i64],
@@ -140,7 +140,7 @@ impl<'a> Dimension<'a> {
         dimension
     }
 
-    /// Chunks that are met.
+    /// Chunks that are intersected.
     fn nchunks(&self) -> usize {
         self.groups.len() - 1
     }
@@ -165,7 +165,7 @@ pub(super) struct Plan<'a> {
     pub(super) dimensions: Vec<Dimension<'a>>,
     /// Bytes of the destination from one item to the next, in each dimension.
     pub(super) strides: [usize; MAX_DIMS],
-    /// Chunks that are met.
+    /// Chunks that are intersected.
     pub(super) nchunks: usize,
 }
 
@@ -203,7 +203,7 @@ impl<'a> Plan<'a> {
             plan.nchunks = plan.dimensions.iter().fold(1, |product, one| product.saturating_mul(one.nchunks()));
         }
         if plan.nchunks != nchunks {
-            let expected = format!("the {} chunks that the box meets", plan.nchunks);
+            let expected = format!("the {} chunks that the box intersects", plan.nchunks);
             return Err(bad("sources", expected, signed(nchunks)));
         }
         Ok(plan)

@@ -1,4 +1,4 @@
-//! Items at any places.
+//! Items at any positions.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ struct Point {
 /// Points of one chunk, in ascending order, and room for their items.
 type Run<'p, 'd> = (&'p [Point], &'d mut [u8]);
 
-/// Read items one by one: item `k` of `dst` is item `positions[k]` of the chunk `places[nsources[k]]`.
+/// Read items one by one: item `k` of `dst` is item `positions[k]` of the chunk `locations[nsources[k]]`.
 ///
 /// A position counts the items of the chunk's content: those of block 0, then those of block 1, and so on.
 /// They may come in any order and more than once. `options.itemsize` is the geometry's, whatever it says.
@@ -37,7 +37,7 @@ type Run<'p, 'd> = (&'p [Point], &'d mut [u8]);
 /// chunks that were read: `dst` may then hold anything.
 pub fn read_points(
     geometry: &Geometry,
-    places: &[ChunkLocation<'_>],
+    locations: &[ChunkLocation<'_>],
     nsources: &[i64],
     positions: &[i64],
     dst: &mut [u8],
@@ -52,14 +52,14 @@ pub fn read_points(
     if needed != dst.len() {
         return Err(Error::Destination { needed: needed as u64, got: dst.len() as u64 }.into());
     }
-    let mut points = checked(geometry, places.len(), nsources, positions)?;
+    let mut points = checked(geometry, locations.len(), nsources, positions)?;
     if points.is_sorted_by_key(|point| (point.nsource, point.position)) {
-        return Ok(read_sorted(geometry, places, &points, dst, options)?);
+        return Ok(read_sorted(geometry, locations, &points, dst, options)?);
     }
     points.sort_unstable_by_key(|point| (point.nsource, point.position));
     let mut sorted = Vec::new();
     let sorted = resize(&mut sorted, needed)?;
-    read_sorted(geometry, places, &points, sorted, options)?;
+    read_sorted(geometry, locations, &points, sorted, options)?;
     for (point, item) in points.iter().zip(sorted.chunks_exact(itemsize)) {
         dst[point.to * itemsize..(point.to + 1) * itemsize].copy_from_slice(item);
     }
@@ -89,7 +89,7 @@ fn checked(geometry: &Geometry, nplaces: usize, nsources: &[i64], positions: &[i
 /// Read points in ascending order.
 fn read_sorted(
     geometry: &Geometry,
-    places: &[ChunkLocation<'_>],
+    locations: &[ChunkLocation<'_>],
     points: &[Point],
     dst: &mut [u8],
     options: ReadOptions<'_>,
@@ -102,7 +102,7 @@ fn read_sorted(
         return pool::run(nthreads.min(MOST_OPEN), chunks, |_, (points, dst)| {
             let nrequest = points[0].nsource;
             let mut read = || -> crate::Result<()> {
-                let opened = places[nrequest].open()?;
+                let opened = locations[nrequest].open()?;
                 let content = Content::open(opened.source(), geometry, options)?;
                 Ok(with_worker(|worker| read_run(geometry, &content, points, dst, worker, options.interrupt))?)
             };
@@ -116,8 +116,8 @@ fn read_sorted(
         if group.is_empty() {
             return Ok(());
         }
-        let met: Vec<usize> = group.iter().map(|(points, _)| points[0].nsource).collect();
-        with_opened(geometry, &met, places, options, |contents| {
+        let intersected: Vec<usize> = group.iter().map(|(points, _)| points[0].nsource).collect();
+        with_opened(geometry, &intersected, locations, options, |contents| {
             let mut tasks = Vec::new();
             for ((points, dst), content) in group.into_iter().zip(contents) {
                 let blocks = cut(points, dst, itemsize, |one, other| one.position / items == other.position / items);
@@ -158,7 +158,7 @@ fn read_run(
 ) -> Result<()> {
     let itemsize = geometry.itemsize();
     let items = geometry.block_nbytes() / itemsize;
-    let mut scratch = std::mem::take(&mut worker.plain);
+    let mut scratch = std::mem::take(&mut worker.decoded);
     let outcome = cut(points, dst, itemsize, |one, other| one.position / items == other.position / items)
         .into_iter()
         .try_for_each(|(points, dst)| {
@@ -176,6 +176,6 @@ fn read_run(
             }
             Ok(())
         });
-    worker.plain = scratch;
+    worker.decoded = scratch;
     outcome
 }

@@ -87,7 +87,7 @@ impl<'d, 'p> TileRange<'d, 'p> {
         self.nchunk
     }
 
-    /// How many of the next tiles stand side by side.
+    /// How many of the next tiles are side by side.
     pub(super) fn side_by_side(&self) -> usize {
         let Some(last) = self.plan.dimensions.len().checked_sub(1) else { return 1 };
         let (_, count) = self.plan.groups_of(self.nchunk)[last];
@@ -102,7 +102,7 @@ impl<'d, 'p> TileRange<'d, 'p> {
         let ndim = plan.dimensions.len();
         let groups = plan.groups_of(self.nchunk);
         let mut sources = [Axis::ONE; MAX_DIMS];
-        let mut places = [Axis::ONE; MAX_DIMS];
+        let mut targets = [Axis::ONE; MAX_DIMS];
         let (mut nblock, mut nblocks, mut bytes) = (0, 1, 0..itemsize);
         let (mut at, mut row, mut split, mut whole, mut nitems) = (0, itemsize, ndim, true, 1);
         for i in (0..ndim).rev() {
@@ -116,7 +116,7 @@ impl<'d, 'p> TileRange<'d, 'p> {
             bytes = bytes.start + start..bytes.end + start + segment.extent * stride;
             sources[i] = Axis { count: segment.count, steps: segment.steps(dimension, stride) };
             let step = plan.strides[i];
-            places[i] = Axis { count: segment.count, steps: Steps::Even(step.cast_signed()) };
+            targets[i] = Axis { count: segment.count, steps: Steps::Even(step.cast_signed()) };
             at += segment.first * step;
             nitems *= segment.count;
             // A row goes on through this dimension if the dimensions inside it are covered whole.
@@ -127,18 +127,18 @@ impl<'d, 'p> TileRange<'d, 'p> {
             }
         }
         #[expect(unsafe_code, reason = "a tile begins somewhere in the destination")]
-        // SAFETY: `at` is the place of the item whose number in each dimension is its segment's first. That is
+        // SAFETY: `at` is the offset of the item whose number in each dimension is its segment's first. That is
         // below the dimension's count, as `Scatter::new` has checked, so the item is within the destination.
         let base = unsafe { self.base.add(at) };
         // The innermost of the dimensions that rows do not cover is the strips'.
         let rest = split.saturating_sub(1);
-        let (place, source) = if split > 0 { (places[rest], sources[rest]) } else { (Axis::ONE, Axis::ONE) };
+        let (target, source) = if split > 0 { (targets[rest], sources[rest]) } else { (Axis::ONE, Axis::ONE) };
         Some(Tile {
             rows: Rows {
                 base,
-                starts: Walk::new(&places[..rest]),
-                count: place.count,
-                step: place.offset(1),
+                starts: Walk::new(&targets[..rest]),
+                count: target.count,
+                step: target.offset(1),
                 length: row,
                 marker: PhantomData,
             },
@@ -230,14 +230,14 @@ impl Tile<'_, '_> {
     }
 
     /// Write the rows of several tiles, each given with the bytes that are wanted of its block, the first row of each
-    /// and then the second: where tiles stand side by side, memory is written in longer runs.
+    /// and then the second: where tiles are side by side, memory is written in longer runs.
     pub(super) fn fill_together(band: &mut [(Self, &[u8])]) -> Result<()> {
         loop {
             let mut strips: [Option<(Copying<'_, '_>, &[u8])>; MAX_BAND] = [const { None }; MAX_BAND];
             let mut any = false;
-            for (place, (tile, block)) in strips.iter_mut().zip(band.iter_mut()) {
-                *place = tile.next_strip().map(|strip| (strip, *block));
-                any |= place.is_some();
+            for (slot, (tile, block)) in strips.iter_mut().zip(band.iter_mut()) {
+                *slot = tile.next_strip().map(|strip| (strip, *block));
+                any |= slot.is_some();
             }
             if !any {
                 return Ok(());

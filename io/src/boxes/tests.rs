@@ -74,22 +74,22 @@ impl Model {
             let (chunk, inside): (Vec<_>, Vec<_>) =
                 at.iter().zip(geometry.chunks()).map(|(&x, &c)| (x / c, x % c)).unzip();
             let nchunk = chunk.iter().zip(&grid).fold(0, |sum, (&x, &g)| sum * g + x);
-            let place = place_in_chunk(&geometry, &inside) * itemsize;
-            contents[nchunk][place..place + itemsize].copy_from_slice(&item);
+            let location = place_in_chunk(&geometry, &inside) * itemsize;
+            contents[nchunk][location..location + itemsize].copy_from_slice(&item);
             items.extend(item);
         }
         Self { geometry, shape: shape.to_vec(), items, contents }
     }
 
     /// Numbers of the chunks that positions meet.
-    fn met(&self, positions: &[Vec<usize>]) -> Vec<usize> {
+    fn intersected(&self, positions: &[Vec<usize>]) -> Vec<usize> {
         let mut numbers = vec![0];
         for (i, positions) in positions.iter().enumerate() {
             let chunk = self.geometry.chunks()[i];
             let grid = self.shape[i].div_ceil(chunk.max(1));
-            let mut met: Vec<usize> = positions.iter().map(|x| x / chunk).collect();
-            met.dedup();
-            numbers = numbers.iter().flat_map(|n| met.iter().map(move |x| n * grid + x)).collect();
+            let mut intersected: Vec<usize> = positions.iter().map(|x| x / chunk).collect();
+            intersected.dedup();
+            numbers = numbers.iter().flat_map(|n| intersected.iter().map(move |x| n * grid + x)).collect();
         }
         numbers
     }
@@ -108,11 +108,11 @@ impl Model {
     fn read(&self, chunks: &[Vec<u8>], picks: &[Pick<'_>], nthreads: usize) -> Result<Vec<u8>, BoxError> {
         let positions: Vec<Vec<usize>> = picks.iter().map(positions).collect();
         let counts: usize = positions.iter().map(Vec::len).product();
-        let met = if counts == 0 { Vec::new() } else { self.met(&positions) };
-        let places: Vec<ChunkLocation<'_>> = met.iter().map(|&n| ChunkLocation::Bytes(&chunks[n])).collect();
+        let intersected = if counts == 0 { Vec::new() } else { self.intersected(&positions) };
+        let locations: Vec<ChunkLocation<'_>> = intersected.iter().map(|&n| ChunkLocation::Bytes(&chunks[n])).collect();
         let mut dst = vec![0xA5; counts * self.geometry.itemsize()];
         let options = ReadOptions { nthreads, itemsize: Some(self.geometry.itemsize()), ..ReadOptions::default() };
-        read_box(&self.geometry, picks, &places, &mut dst, options)?;
+        read_box(&self.geometry, picks, &locations, &mut dst, options)?;
         Ok(dst)
     }
 
@@ -211,7 +211,7 @@ proptest! {
         let model = Model::new(&shape, &chunks, &blocks, itemsize);
         let how = options(Codec::Lz4, itemsize, model.geometry.block_nbytes(), PIPELINES[0]);
         let stored: Vec<Vec<u8>> = model.contents.iter().map(|content| compress(content, how)).collect();
-        let places: Vec<ChunkLocation<'_>> = stored.iter().map(|chunk| ChunkLocation::Bytes(chunk)).collect();
+        let locations: Vec<ChunkLocation<'_>> = stored.iter().map(|chunk| ChunkLocation::Bytes(chunk)).collect();
         let items = model.geometry.chunk_nbytes() / itemsize;
         let mut wanted: Vec<(usize, usize)> =
             wanted.iter().map(|(chunk, item)| (chunk.index(stored.len()), item.index(items))).collect();
@@ -227,7 +227,7 @@ proptest! {
         for nthreads in [1, 2, 5] {
             let mut dst = vec![0xA5; expected.len()];
             let options = ReadOptions { nthreads, itemsize: Some(itemsize), ..ReadOptions::default() };
-            read_points(&model.geometry, &places, &nsources, &positions, &mut dst, options).unwrap();
+            read_points(&model.geometry, &locations, &nsources, &positions, &mut dst, options).unwrap();
             prop_assert_eq!(&dst, &expected);
         }
     }
@@ -278,13 +278,13 @@ proptest! {
     #[test]
     fn any_damage_is_an_error_or_harmless(
         codec in 0..Codec::ALL.len(),
-        places in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        locations in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
         let model = Model::new(&[60, 70], &[60, 70], &[16, 16], 4);
         let how = options(Codec::ALL[codec], 4, model.geometry.block_nbytes(), PIPELINES[0]);
         let mut stored = compress(&model.contents[0], how);
-        for (place, byte) in places {
-            let at = place.index(stored.len());
+        for (location, byte) in locations {
+            let at = location.index(stored.len());
             stored[at] = byte;
         }
         let stored = [stored];
@@ -352,10 +352,11 @@ fn chunks_of_another_length_are_refused_with_their_number() {
 fn arguments_are_checked() {
     let geometry = Geometry::new(&[10, 10], &[5, 5], 4).unwrap();
     let chunk = compress(&[1; 400], options(Codec::Lz4, 4, 100, PIPELINES[0]));
-    let place: ChunkLocation<'_> = ChunkLocation::Bytes(&chunk);
+    let location: ChunkLocation<'_> = ChunkLocation::Bytes(&chunk);
     let read = |picks: &[Pick<'_>], nchunks: usize, length: usize| {
         let mut dst = vec![0; length];
-        let failure = read_box(&geometry, picks, &vec![place; nchunks], &mut dst, ReadOptions::default()).unwrap_err();
+        let failure =
+            read_box(&geometry, picks, &vec![location; nchunks], &mut dst, ReadOptions::default()).unwrap_err();
         assert_eq!(failure.nsource, None);
         failure.error.to_string()
     };
@@ -367,10 +368,10 @@ fn arguments_are_checked() {
     assert_eq!(read(&[one, Pick::List(&[-5])], 1, 4), "box: expected positions of at least 0 in dimension 1, got -5");
     let unordered = [Pick::List(&[3, 2]), one];
     assert_eq!(read(&unordered, 1, 8), "box: expected ascending positions in dimension 0, after 3, got 2");
-    assert_eq!(read(&[one, one], 2, 4), "sources: expected the 1 chunks that the box meets, got 2");
+    assert_eq!(read(&[one, one], 2, 4), "sources: expected the 1 chunks that the box intersects, got 2");
     assert_eq!(read(&[one, one], 1, 5), "destination: need 4 bytes, got 5");
     let huge = [range(0, i64::MAX, 1), range(i64::MAX, i64::MIN, 1)];
-    assert_eq!(read(&huge, 1, 0), "sources: expected the 0 chunks that the box meets, got 1");
+    assert_eq!(read(&huge, 1, 0), "sources: expected the 0 chunks that the box intersects, got 1");
     assert_eq!(
         read(&[range(0, i64::MAX, 1), range(0, i64::MAX, 1)], 1, 4).split(',').next(),
         Some("destination: need 18446744073709551615 bytes")
@@ -378,12 +379,12 @@ fn arguments_are_checked() {
     // Far away, but one item: a chunk is where the caller says.
     let far = [range(i64::MAX - 1, i64::MAX, i64::MAX), Pick::List(&[i64::MAX])];
     let mut dst = [0; 4];
-    assert_eq!(read_box(&geometry, &far, &[place], &mut dst, ReadOptions::default()), Ok(()));
+    assert_eq!(read_box(&geometry, &far, &[location], &mut dst, ReadOptions::default()), Ok(()));
     assert_eq!(dst, [1; 4]);
     assert_eq!(read_box(&geometry, &[one, range(3, 3, 1)], &[], &mut [], ReadOptions::default()), Ok(()));
     let points = |nsources: &[i64], positions: &[i64], length: usize| {
         let mut dst = vec![0; length];
-        read_points(&geometry, &[place], nsources, positions, &mut dst, ReadOptions::default())
+        read_points(&geometry, &[location], nsources, positions, &mut dst, ReadOptions::default())
             .unwrap_err()
             .error
             .to_string()

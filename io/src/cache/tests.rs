@@ -78,28 +78,28 @@ fn reads_agree_with_the_plain_way_and_with_what_is_found() {
         let mut found = 0;
         for round in 0..400_u64 {
             let (start, length) = (round * 997 * 13 % 399_000, 1 + usize::try_from(round).unwrap() * 37 % 1000);
-            // At other places, at neighbours, and across the ends of blocks.
+            // At other offsets, at neighbours, and across the ends of blocks.
             for start in [start, start, start + 4, 32 * 1024 - 2] {
                 let wanted = disk.wanted(start, length);
-                let mut plain = vec![0; length];
+                let mut decoded = vec![0; length];
                 let range = FileRange { file: &disk.file, offset: wanted.offset, limit: wanted.limit };
-                let request = Request { location: ChunkLocation::File(range), nbytes: None, start, dst: &mut plain };
+                let request = Request { location: ChunkLocation::File(range), nbytes: None, start, dst: &mut decoded };
                 read(vec![request], ReadOptions { itemsize: Some(4), ..ReadOptions::default() }).unwrap();
                 if let Some(kept) = cache.find(&wanted) {
                     assert!(cache.confirms(&kept, &disk.file, disk.stamp()));
-                    assert_eq!(*kept, plain[..]);
+                    assert_eq!(*kept, decoded[..]);
                     found += 1;
                 }
-                assert_eq!(take(&cache, &disk, start, length), plain);
+                assert_eq!(take(&cache, &disk, start, length), decoded);
             }
         }
         assert_eq!(found > 100, name != "delta", "{name}: {found}");
-        let kept = cache.kept.lock().unwrap();
-        assert!(kept.nbytes + kept.heads.nbytes <= limit());
+        let retained = cache.retained.lock().unwrap();
+        assert!(retained.nbytes + retained.heads.nbytes <= limit());
     }
 }
 
-/// Two chunks of one length, whose first blocks are stored at the same place or not.
+/// Two chunks of one length, whose first blocks are stored at the same offset or not.
 fn two_chunks(filters: [u8; 6]) -> [Vec<u8>; 2] {
     let chunks = [items(1), items(2)].map(|content| chunk_of(&content, filters));
     let length = chunks[0].len().max(chunks[1].len());
@@ -186,16 +186,16 @@ fn under_a_lasting_stamp_nothing_is_hashed_again() {
 
 #[test]
 fn blocks_that_are_decoded_at_once_are_not_kept_and_nobody_waits() {
-    let disk = OnDisk::new("plain", &chunk_of(&items(1), [0; 6]));
+    let disk = OnDisk::new("decoded", &chunk_of(&items(1), [0; 6]));
     let wanted = disk.wanted(40_000, 40);
-    let mut kept = Kept::default();
-    assert!(!kept.note_seen(wanted.key(), 3, false));
-    assert!(kept.note_seen(wanted.key(), 3, false));
-    kept.refuse(wanted.key());
-    assert!(!kept.note_seen(wanted.key(), 3, false));
-    assert!(kept.note_seen(wanted.key(), 3, true), "hashing is not needed then");
+    let mut retained = Retained::default();
+    assert!(!retained.note_seen(wanted.key(), 3, false));
+    assert!(retained.note_seen(wanted.key(), 3, false));
+    retained.refuse(wanted.key());
+    assert!(!retained.note_seen(wanted.key(), 3, false));
+    assert!(retained.note_seen(wanted.key(), 3, true), "hashing is not needed then");
     let busy = eager();
-    let guard = busy.kept.lock().unwrap();
+    let guard = busy.retained.lock().unwrap();
     for _ in 0..3 {
         assert_eq!(take(&busy, &disk, 40_000, 40), items(1)[40_000..40_040]);
     }
@@ -206,27 +206,27 @@ fn blocks_that_are_decoded_at_once_are_not_kept_and_nobody_waits() {
 
 #[test]
 fn the_least_recently_used_goes_first() {
-    let mut kept = Kept::default();
+    let mut retained = Retained::default();
     let key = Key { offset: 0, limit: 0, itemsize: None };
     let many = limit() / 1024 + 3;
     for nblock in 0..many {
-        let plain = Arc::new(vec![0; 1024]);
-        kept.keep_block(Block { key, nblock, plain, stored: 0, lasting: None, pays: true });
-        assert!(kept.block(key, 0).is_some());
+        let decoded = Arc::new(vec![0; 1024]);
+        retained.keep_block(Block { key, nblock, decoded, stored: 0, lasting: None, pays: true });
+        assert!(retained.block(key, 0).is_some());
     }
-    assert!(kept.nbytes <= limit());
-    assert!(kept.block(key, 1).is_none());
-    assert!(kept.block(key, many - 1).is_some());
+    assert!(retained.nbytes <= limit());
+    assert!(retained.block(key, 1).is_none());
+    assert!(retained.block(key, many - 1).is_some());
 }
 
 #[test]
 fn boxes_agree_with_the_plain_way() {
     let content = items(1);
     for (name, filters) in
-        [("shuffled-box", [0, 0, 0, 0, 0, 1]), ("plain-box", [0; 6]), ("delta-box", [0, 0, 0, 0, 3, 1])]
+        [("shuffled-box", [0, 0, 0, 0, 0, 1]), ("decoded-box", [0; 6]), ("delta-box", [0, 0, 0, 0, 3, 1])]
     {
         let disk = OnDisk::new(name, &chunk_of(&content, filters));
-        let place = (HEAD.len() as u64, disk.length);
+        let location = (HEAD.len() as u64, disk.length);
         // Blocks of 32 KiB are 64 x 128 items, of which 14 hold 100,000; chunks are as large as whole blocks.
         let whole = chunk_of(&[&content[..], &vec![0; 13 * 32 * 1024 - NBYTES]].concat(), filters);
         let fitting = OnDisk::new(&format!("{name}-fitting"), &whole);
@@ -239,19 +239,19 @@ fn boxes_agree_with_the_plain_way() {
             let rows = Pick::Range { start: top, stop: top + high, step };
             let picks = [rows, Pick::Range { start: left, stop: left + wide, step: 1 }];
             let count = usize::try_from((high + step - 1) / step * wide).unwrap();
-            let (mut plain, mut found) = (vec![1; 4 * count], vec![2; 4 * count]);
-            let range = FileRange { file: &fitting.file, offset: place.0, limit: fitting.length };
+            let (mut decoded, mut found) = (vec![1; 4 * count], vec![2; 4 * count]);
+            let range = FileRange { file: &fitting.file, offset: location.0, limit: fitting.length };
             let options = ReadOptions { itemsize: Some(4), ..ReadOptions::default() };
-            read_box(&geometry, &picks, &[ChunkLocation::File(range)], &mut plain, options).unwrap();
-            let place = (place.0, fitting.length);
-            assert!(cache.read_box(&fitting.file, place, &geometry, &picks, &mut found).unwrap());
-            assert_eq!(found, plain);
+            read_box(&geometry, &picks, &[ChunkLocation::File(range)], &mut decoded, options).unwrap();
+            let location = (location.0, fitting.length);
+            assert!(cache.read_box(&fitting.file, location, &geometry, &picks, &mut found).unwrap());
+            assert_eq!(found, decoded);
         }
-        assert_eq!(cache.kept.lock().unwrap().heads.chunks.is_empty(), name == "delta-box");
+        assert_eq!(cache.retained.lock().unwrap().heads.chunks.is_empty(), name == "delta-box");
         // A chunk of another length is an error.
         let picks = [0, 1].map(|_| Pick::Range { start: 0, stop: 1, step: 1 });
         let mut dst = [0; 4];
-        assert!(cache.read_box(&disk.file, place, &geometry, &picks, &mut dst).is_err());
+        assert!(cache.read_box(&disk.file, location, &geometry, &picks, &mut dst).is_err());
     }
 }
 
@@ -263,16 +263,16 @@ fn heads_that_were_not_used_for_long_go_first() {
         Arc::new(Chunk::open_with(range.source(), Some(4), None, None).unwrap().keep().unwrap())
     };
     let key = |offset| Key { offset, limit: 0, itemsize: None };
-    let mut kept = Kept::default();
+    let mut retained = Retained::default();
     let many = (limit() / CHUNKS_PART / head().footprint()).min(MOST_CHUNKS) as u64 + 3;
     for offset in 0..many {
-        kept.keep_chunk(key(offset), head());
-        assert!(kept.heads.get(key(0)).is_some());
+        retained.keep_chunk(key(offset), head());
+        assert!(retained.heads.get(key(0)).is_some());
     }
-    assert!(kept.heads.nbytes <= limit() / CHUNKS_PART && kept.heads.chunks.len() <= MOST_CHUNKS);
-    assert!(kept.heads.get(key(1)).is_none());
-    assert!(kept.heads.get(key(many - 1)).is_some());
-    let before = kept.heads.nbytes;
-    kept.keep_chunk(key(0), head());
-    assert_eq!(kept.heads.nbytes, before);
+    assert!(retained.heads.nbytes <= limit() / CHUNKS_PART && retained.heads.chunks.len() <= MOST_CHUNKS);
+    assert!(retained.heads.get(key(1)).is_none());
+    assert!(retained.heads.get(key(many - 1)).is_some());
+    let before = retained.heads.nbytes;
+    retained.keep_chunk(key(0), head());
+    assert_eq!(retained.heads.nbytes, before);
 }

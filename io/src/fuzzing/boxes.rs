@@ -22,12 +22,12 @@ pub fn boxes(data: &[u8]) {
     assert_eq!(geometry.chunk_nbytes(), nbytes, "shapes were made to fit");
     let whole = read_twice(chunk, 0, nbytes, 1).ok();
     let options = |nthreads| ReadOptions { nthreads, itemsize: Some(geometry.itemsize()), ..ReadOptions::default() };
-    let places = [ChunkLocation::Bytes(chunk)];
+    let locations = [ChunkLocation::Bytes(chunk)];
 
     let positions: Vec<Vec<i64>> = (0..2).map(|i| pick(&way[5 * i + 2..5 * i + 7], geometry.chunks()[i])).collect();
     let picks = [0, 1].map(|i| if way[5 * i + 2] < 200 { range(&positions[i]) } else { Pick::List(&positions[i]) });
     let length = positions[0].len() * positions[1].len() * geometry.itemsize();
-    let places_met = if length == 0 { &[][..] } else { &places[..] };
+    let met_locations = if length == 0 { &[][..] } else { &locations[..] };
     let numbers: Vec<usize> = positions[0]
         .iter()
         .flat_map(|&y| positions[1].iter().map(move |&x| (y, x)))
@@ -35,7 +35,7 @@ pub fn boxes(data: &[u8]) {
         .collect();
     let outcomes = [(FILLINGS[0], 1), (FILLINGS[1], 2)].map(|(filling, nthreads)| {
         let mut dst = vec![filling; length];
-        read_box(&geometry, &picks, places_met, &mut dst, options(nthreads)).ok().map(|()| dst)
+        read_box(&geometry, &picks, met_locations, &mut dst, options(nthreads)).ok().map(|()| dst)
     });
     check(&outcomes, whole.as_deref(), &numbers, geometry.itemsize());
 
@@ -45,7 +45,7 @@ pub fn boxes(data: &[u8]) {
     let positions: Vec<i64> = backward.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
     let outcomes = [(FILLINGS[0], 1), (FILLINGS[1], 2)].map(|(filling, nthreads)| {
         let mut dst = vec![filling; length];
-        read_points(&geometry, &places, &sources, &positions, &mut dst, options(nthreads)).ok().map(|()| dst)
+        read_points(&geometry, &locations, &sources, &positions, &mut dst, options(nthreads)).ok().map(|()| dst)
     });
     check(&outcomes, whole.as_deref(), &backward, geometry.itemsize());
 }

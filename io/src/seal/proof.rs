@@ -1,7 +1,7 @@
 //! The trailer of a commit: with its record, and the fingerprint over all metadata.
 //!
 //! ```text
-//! trailer without tail | record: SCCOMIT1 settled sealed_from header_len flags header XXH3-64 | 0xCE length 0xD8 3 XXH3-128
+//! trailer without tail | record: SCCOMIT1 last_synced sealed_from header_len flags header XXH3-64 | 0xCE length 0xD8 3 XXH3-128
 //! ```
 //!
 //! Each commit makes one, after chunks that have driven all else from the caches; so this is one call that
@@ -32,14 +32,14 @@ pub struct Record<'a> {
     /// The whole header that the commit writes.
     pub header: &'a [u8],
     /// Bytes that were on the disk before the header named them.
-    pub settled: u64,
+    pub last_synced: u64,
     /// Chunks from this byte on have seals.
     pub sealed_from: u64,
     /// Whether the header in the frame may have old bytes behind its first sector.
     pub pending: bool,
 }
 
-/// Return `plain`, a trailer of the type that has a fingerprint, with a record and its fingerprint.
+/// Return `trailer`, a trailer of the type that has a fingerprint, with a record and its fingerprint.
 ///
 /// The bits of the header that `mask` has not do not count for the fingerprint.
 ///
@@ -47,7 +47,7 @@ pub struct Record<'a> {
 ///
 /// [`Error::Truncated`] when a part is shorter than it has to be; failures of reading the index chunk.
 pub fn proven_trailer(
-    plain: &[u8],
+    trailer: &[u8],
     record: Record<'_>,
     mask: &[u8],
     index_chunk: Option<ChunkLocation<'_>>,
@@ -55,14 +55,14 @@ pub fn proven_trailer(
     let short = |what, needed: usize, got: usize| {
         Error::Truncated { what, at: 0, needed: needed as u64, got: got as u64 }.into()
     };
-    let Some((body, tail)) = plain.split_last_chunk::<TAIL_LENGTH>() else {
-        return Err(short("trailer", TAIL_LENGTH, plain.len()));
+    let Some((body, tail)) = trailer.split_last_chunk::<TAIL_LENGTH>() else {
+        return Err(short("trailer", TAIL_LENGTH, trailer.len()));
     };
     let header = record.header;
     if mask.len() != header.len() {
         return Err(short("mask of the header", header.len(), mask.len()));
     }
-    let length = plain.len() + RECORD_LENGTH + header.len();
+    let length = trailer.len() + RECORD_LENGTH + header.len();
     let (Ok(header_length), Ok(trailer_length)) = (u32::try_from(header.len()), u32::try_from(length)) else {
         return Err(short("trailer", length, u32::MAX as usize));
     };
@@ -70,7 +70,7 @@ pub fn proven_trailer(
     trailer.try_reserve_exact(length).map_err(|_| Error::OutOfMemory { needed: length as u64 })?;
     trailer.extend_from_slice(body);
     trailer.extend_from_slice(&RECORD_MAGIC);
-    trailer.extend_from_slice(&record.settled.to_le_bytes());
+    trailer.extend_from_slice(&record.last_synced.to_le_bytes());
     trailer.extend_from_slice(&record.sealed_from.to_le_bytes());
     trailer.extend_from_slice(&header_length.to_le_bytes());
     trailer.extend_from_slice(&u32::from(record.pending).to_le_bytes());
@@ -85,10 +85,10 @@ pub fn proven_trailer(
     let fingerprint = match index_chunk {
         None => hash_short(masked, &[], &trailer),
         Some(ChunkLocation::Bytes(chunk)) if chunk.len() <= SHORT => hash_short(masked, chunk, &trailer),
-        Some(place) => {
+        Some(location) => {
             let mut hasher = XxHash3_128::new();
             hasher.write(&masked.collect::<Vec<u8>>());
-            feed(&[place], |bytes| hasher.write(bytes))?;
+            feed(&[location], |bytes| hasher.write(bytes))?;
             hasher.write(&trailer);
             hasher.finish_128()
         }

@@ -17,7 +17,7 @@ impl TestFile {
         Self(path)
     }
 
-    fn place(&self, offset: u64, limit: u64) -> ChunkLocation<'_> {
+    fn location(&self, offset: u64, limit: u64) -> ChunkLocation<'_> {
         ChunkLocation::Path { path: &self.0, folder: None, offset, limit }
     }
 }
@@ -37,7 +37,7 @@ fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// A chunk of `length` plain bytes that does not compress.
+/// A chunk of `length` uncompressed bytes that does not compress.
 fn chunk(length: usize) -> Vec<u8> {
     let options = EncodeOptions {
         codec: 1,
@@ -74,12 +74,12 @@ fn status_of(name: &str, bytes: &[u8], limit: u64) -> Status {
     let at = 7;
     let named = TestFile::new(name, &[&pattern(at), bytes].concat());
     let file = File::open(&named.0).unwrap();
-    let places = [
+    let locations = [
         ChunkLocation::Bytes(buffer),
         ChunkLocation::File(FileRange { file: &file, offset: at as u64, limit }),
-        named.place(at as u64, limit),
+        named.location(at as u64, limit),
     ];
-    let verdicts = check_all(&places, 2, None).unwrap();
+    let verdicts = check_all(&locations, 2, None).unwrap();
     assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]), "{verdicts:?}");
     verdicts[0].status
 }
@@ -102,7 +102,7 @@ fn parts_hash_like_the_whole_wherever_they_are() {
     let whole = [ChunkLocation::Bytes(&content)];
     let file = TestFile::new("parts", &content);
     for cut in [0, 1, 63, 240, 241, 1024, PIECE, PIECE + 1, content.len()] {
-        let parts = [ChunkLocation::Bytes(&content[..cut]), file.place(cut as u64, (content.len() - cut) as u64)];
+        let parts = [ChunkLocation::Bytes(&content[..cut]), file.location(cut as u64, (content.len() - cut) as u64)];
         assert_eq!(hash64(&parts), hash64(&whole), "{cut}");
         assert_eq!(hash128(&parts), hash128(&whole), "{cut}");
     }
@@ -116,12 +116,12 @@ fn a_file_with_fewer_bytes_than_the_hash_needs_is_an_error() {
     let file = TestFile::new("short", &pattern(1000));
     for (offset, limit, got) in [(0, 1001, 1000), (990, 11, 10), (5000, 1, 0), (0, u64::MAX, 1000)] {
         let expected = crate::Error::from(Error::Truncated { what: "bytes to hash", at: 0, needed: limit, got });
-        assert_eq!(hash64(&[file.place(offset, limit)]), Err(expected.clone()));
-        assert_eq!(hash128(&[file.place(offset, limit)]), Err(expected));
+        assert_eq!(hash64(&[file.location(offset, limit)]), Err(expected.clone()));
+        assert_eq!(hash128(&[file.location(offset, limit)]), Err(expected));
     }
-    assert!(matches!(hash64(&[file.place(u64::MAX, u64::MAX)]), Err(crate::Error::Chunk(Error::Io { .. }))));
+    assert!(matches!(hash64(&[file.location(u64::MAX, u64::MAX)]), Err(crate::Error::Chunk(Error::Io { .. }))));
     assert!(matches!(
-        hash64(&[file.place(i64::MAX as u64, 2)]),
+        hash64(&[file.location(i64::MAX as u64, 2)]),
         Err(crate::Error::Chunk(Error::Io { .. } | Error::Truncated { .. }))
     ));
 }
@@ -182,19 +182,19 @@ fn a_chunk_beyond_its_bytes_is_told_from_one_that_is_unreadable() {
 
 #[test]
 fn places_that_cannot_be_are_unreadable() {
-    let file = TestFile::new("places", &sealed(1000).0);
+    let file = TestFile::new("offsets", &sealed(1000).0);
     let missing = file.0.with_extension("missing");
     let folder = std::env::temp_dir();
-    let places = [
+    let locations = [
         ChunkLocation::Path { path: &missing, folder: None, offset: 0, limit: u64::MAX },
         ChunkLocation::Path { path: &folder, folder: None, offset: 0, limit: u64::MAX },
-        file.place(u64::MAX, u64::MAX),
-        file.place(i64::MAX as u64, u64::MAX),
-        file.place(1 << 40, 100),
-        file.place(0, 0),
+        file.location(u64::MAX, u64::MAX),
+        file.location(i64::MAX as u64, u64::MAX),
+        file.location(1 << 40, 100),
+        file.location(0, 0),
     ];
     for nthreads in [0, 1, 3] {
-        let verdicts = check_all(&places, nthreads, None).unwrap();
+        let verdicts = check_all(&locations, nthreads, None).unwrap();
         assert!(verdicts.iter().all(|verdict| *verdict == Verdict::UNREADABLE));
     }
 }
@@ -217,23 +217,23 @@ fn threads_agree() {
             bytes
         })
         .collect();
-    let places: Vec<ChunkLocation<'_>> = damaged.iter().map(|bytes| ChunkLocation::Bytes(bytes)).collect();
-    let one = check_all(&places, 1, None).unwrap();
+    let locations: Vec<ChunkLocation<'_>> = damaged.iter().map(|bytes| ChunkLocation::Bytes(bytes)).collect();
+    let one = check_all(&locations, 1, None).unwrap();
     assert!(one.iter().any(|verdict| verdict.status == Status::Differs));
     for nthreads in [2, 3, 100] {
-        assert_eq!(check_all(&places, nthreads, None).unwrap(), one);
+        assert_eq!(check_all(&locations, nthreads, None).unwrap(), one);
     }
 }
 
 /// What `check_all` says of the chunks of a run, each by itself.
-fn one_by_one(file: &File, base: u64, entries: &[i64], room: u64) -> Vec<Verdict> {
+fn one_by_one(file: &File, base: u64, entries: &[i64], extent: u64) -> Vec<Verdict> {
     let begins = entries.iter().map(|entry| entry.unsigned_abs());
-    let ends = begins.clone().skip(1).chain([room]);
-    let places: Vec<ChunkLocation<'_>> = begins
+    let ends = begins.clone().skip(1).chain([extent]);
+    let locations: Vec<ChunkLocation<'_>> = begins
         .zip(ends)
         .map(|(from, to)| ChunkLocation::File(FileRange { file, offset: base + from, limit: to - from }))
         .collect();
-    check_all(&places, 1, None).unwrap()
+    check_all(&locations, 1, None).unwrap()
 }
 
 /// Sealed chunks one behind the other, and where they begin.
@@ -268,14 +268,14 @@ fn a_run_is_sound_and_says_sizes() {
 #[test]
 fn a_run_says_what_is_said_of_each_chunk() {
     let (sound, entries) = chain(&CHAIN);
-    let room = sound.len() as u64;
+    let extent = sound.len() as u64;
     let mut seen = std::collections::HashSet::new();
-    let mut compare = |name: &str, content: &[u8], entries: &[i64], room: u64| {
+    let mut compare = |name: &str, content: &[u8], entries: &[i64], extent: u64| {
         let file = TestFile::new("run-damaged", &[&pattern(77)[..], content].concat());
         let open = File::open(&file.0).unwrap();
-        let expected = one_by_one(&open, 77, entries, room);
+        let expected = one_by_one(&open, 77, entries, extent);
         for nthreads in [1, 3] {
-            assert_eq!(check_run(&open, 77, entries, room, nthreads, None).unwrap(), expected, "{name}");
+            assert_eq!(check_run(&open, 77, entries, extent, nthreads, None).unwrap(), expected, "{name}");
         }
         seen.extend(expected.iter().map(|verdict| verdict.status as u8));
     };
@@ -285,19 +285,19 @@ fn a_run_says_what_is_said_of_each_chunk() {
         for at in [begin, begin + 3, begin + 12, begin + 14, begin + 15, begin + 32, end - 16, end - 1] {
             let mut damaged = sound.clone();
             damaged[at] ^= 0x41;
-            compare("damaged", &damaged, &entries, room);
+            compare("damaged", &damaged, &entries, extent);
         }
-        // The file ends too early, or the room does.
+        // The file ends too early, or the extent does.
         for cut in [begin, begin + 1, begin + 31, begin + 32, end - 17, end - 16, end - 1] {
-            compare("cut", &sound[..cut], &entries, room);
+            compare("cut", &sound[..cut], &entries, extent);
             compare("limited", &sound, &entries[..=nchunk], cut as u64);
         }
         // An entry in the middle of a chunk, and chunks that are left out.
         let mut more = entries.clone();
         more.insert(nchunk + 1, entry + 1);
-        compare("within", &sound, &more, room);
+        compare("within", &sound, &more, extent);
         more.drain(nchunk..=nchunk + 1);
-        compare("without", &sound, &more, room);
+        compare("without", &sound, &more, extent);
     }
     assert_eq!(seen.len(), 5);
 }
@@ -307,9 +307,9 @@ fn a_run_ascends_within_its_room() {
     let (content, entries) = chain(&[100, 200, 300]);
     let file = TestFile::new("run-order", &content);
     let open = File::open(&file.0).unwrap();
-    let room = content.len() as u64;
+    let extent = content.len() as u64;
     let refused = |entries: &[i64], nrequest: usize| {
-        let failure = check_run(&open, 0, entries, room, 1, None).unwrap_err();
+        let failure = check_run(&open, 0, entries, extent, 1, None).unwrap_err();
         assert!(matches!(failure.error, crate::Error::Chunk(Error::Argument { name: "entries", .. })), "{failure:?}");
         assert_eq!(failure.nrequest, nrequest);
     };
@@ -317,12 +317,12 @@ fn a_run_ascends_within_its_room() {
     refused(&[entries[1], entries[1], entries[2]], 1);
     refused(&[-1, entries[1]], 0);
     refused(&[i64::MIN], 0);
-    refused(&[entries[0], entries[1], room.cast_signed() + 1], 2);
+    refused(&[entries[0], entries[1], extent.cast_signed() + 1], 2);
     refused(&[i64::MAX], 0);
-    assert_eq!(check_run(&open, 0, &[room.cast_signed()], room, 1, None), Ok(vec![Verdict::UNREADABLE]));
-    // Places that no file has are no failure of the process.
+    assert_eq!(check_run(&open, 0, &[extent.cast_signed()], extent, 1, None), Ok(vec![Verdict::UNREADABLE]));
+    // Offsets that no file has are no failure of the process.
     for base in [u64::MAX, i64::MAX as u64, 1 << 40] {
-        let found = check_run(&open, base, &entries, room, 2, None).unwrap();
+        let found = check_run(&open, base, &entries, extent, 2, None).unwrap();
         assert_eq!(found, vec![Verdict::UNREADABLE; 3]);
     }
     assert_eq!(check_run(&open, 0, &[i64::MAX - 1, i64::MAX], u64::MAX, 1, None), Ok(vec![Verdict::UNREADABLE; 2]));

@@ -1,7 +1,7 @@
 //! The BloscLZ decoder.
 //!
 //! Every length and distance is checked against what is left before anything is copied. Where
-//! both sides have room to spare, copies run in whole words past their end; the bytes written too
+//! both sides have capacity to spare, copies run in whole words past their end; the bytes written too
 //! many are overwritten by what follows, or lie in front of the end of the destination.
 //!
 //! Source: docs/format/codecs.md, section "BloscLZ".

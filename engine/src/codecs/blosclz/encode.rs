@@ -35,8 +35,8 @@ const MIN_OUTPUT: usize = 66;
 /// The level from which on streams are looked at elsewhere too when the probe declines them: so many parts, as long as
 /// this in bytes, one of which has to be left with nineteen twentieths.
 const THOROUGH: u8 = 7;
-const PLACES: usize = 8;
-const PLACE: usize = 8 * 1024;
+const PROBES: usize = 8;
+const PROBE_LEN: usize = 8 * 1024;
 
 /// Steps grow by one whenever so many positions, as a power of two, were tried in vain.
 const PATIENCE: u32 = 6;
@@ -68,26 +68,26 @@ impl Encoder {
         self.compress(src, dst)
     }
 
-    /// Whether parts of `src` make it likely that compressing is worth the time; `room` is overwritten.
-    fn promises(&mut self, src: &[u8], room: &mut [u8]) -> bool {
+    /// Whether parts of `src` make it likely that compressing is worth the time; `scratch` is overwritten.
+    fn promises(&mut self, src: &[u8], scratch: &mut [u8]) -> bool {
         let window = self.probe.window(src);
         // Our own parse is the quicker one to find nothing, and nearly always finds more.
         let most = self.probe.most(window.len());
         let hopeful =
-            self.probe.is_strict() || self.leaves(window, if self.thorough { most } else { most * 10 / 9 }, room);
+            self.probe.is_strict() || self.leaves(window, if self.thorough { most } else { most * 10 / 9 }, scratch);
         if hopeful && self.probe.pays(window) {
             return true;
         }
-        let mut starts = (0..PLACES).map(|n| n * (src.len() / PLACES));
+        let mut starts = (0..PROBES).map(|n| n * (src.len() / PROBES));
         self.thorough
-            && (src.len() < PLACES * PLACE
-                || starts.any(|at| self.leaves(&src[at..at + PLACE], PLACE - PLACE / 20, room)))
+            && (src.len() < PROBES * PROBE_LEN
+                || starts.any(|at| self.leaves(&src[at..at + PROBE_LEN], PROBE_LEN - PROBE_LEN / 20, scratch)))
     }
 
-    /// Whether a part of a stream is left with at most so many bytes; `room` is overwritten.
-    fn leaves(&mut self, part: &[u8], most: usize, room: &mut [u8]) -> bool {
-        let most = room.len().min(most);
-        self.compress(part, &mut room[..most]).is_some()
+    /// Whether a part of a stream is left with at most so many bytes; `scratch` is overwritten.
+    fn leaves(&mut self, part: &[u8], most: usize, scratch: &mut [u8]) -> bool {
+        let most = scratch.len().min(most);
+        self.compress(part, &mut scratch[..most]).is_some()
     }
 
     /// Compresses `src` into `dst` and returns the bytes written, or `None` if they do not fit.
@@ -174,7 +174,7 @@ fn parse<T: Table>(table: &mut T, src: &[u8], dst: &mut [u8]) -> Option<usize> {
 struct Match {
     /// Where it begins.
     at: usize,
-    /// How far back its bytes stand.
+    /// How far back its bytes are.
     distance: usize,
     /// Its length in bytes, less two.
     gain: usize,
@@ -222,7 +222,7 @@ fn put_literals(src: &[u8], range: std::ops::Range<usize>, dst: &mut [u8], mut o
         let control = (run - 1) as u8;
         dst[out] = control;
         out += 1;
-        // Whole words where both sides have room; what is too much is overwritten.
+        // Whole words where both sides have capacity; what is too much is overwritten.
         if src.len() - at >= MAX_LITERALS && dst.len() - out >= MAX_LITERALS {
             store::<MAX_LITERALS>(dst, out, load(src, at));
         } else {

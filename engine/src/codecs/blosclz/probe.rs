@@ -102,7 +102,7 @@ impl Probe {
         at * 100 >= cost * self.ratio
     }
 
-    /// Looks for the next match from `start` on and before `stop`: where it begins and how far back its bytes stand.
+    /// Looks for the next match from `start` on and before `stop`: where it begins and how far back its bytes are.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "half of a word is hashed")]
     fn next_match<const BITS: u32>(&mut self, window: &[u8], start: usize, stop: usize) -> Option<(usize, usize)> {
@@ -127,7 +127,7 @@ impl Probe {
     }
 }
 
-/// What so many literals take when so many stand in their run already: each full run needs another control.
+/// What so many literals take when so many are in their run already: each full run needs another control.
 fn literals(open: usize, count: usize) -> usize {
     count + (open + count) / MAX_LITERALS
 }

@@ -1,4 +1,4 @@
-//! The fast encoder and decoder against plain ones that follow the format page word by word, and
+//! The fast encoder and decoder against simple ones that follow the format page word by word, and
 //! the page's examples.
 
 use proptest::prelude::*;
@@ -247,10 +247,10 @@ proptest! {
             prop_assert_eq!(plain_decode(&whole, src.len()), Some(src.clone()));
         }
         // Where it does not fit, or hardly, it is declined or the same.
-        for room in [src.len(), length.map_or(src.len(), |length| (length + 40).saturating_sub(cut))] {
-            let mut dst = vec![0; room];
+        for capacity in [src.len(), length.map_or(src.len(), |length| (length + 40).saturating_sub(cut))] {
+            let mut dst = vec![0; capacity];
             let again = encoder.encode(&src, &mut dst);
-            prop_assert!(again == length || again.is_none() && room < src.len());
+            prop_assert!(again == length || again.is_none() && capacity < src.len());
             prop_assert!(again.is_none_or(|length| dst[..length] == whole));
         }
     }

@@ -10,7 +10,7 @@ const OUTSIDE: &str = "a reference leads out of the stream";
 enum Cell {
     /// One byte, over and over.
     Value(u8),
-    /// Where in the stream each row stands.
+    /// Where in the stream each row is.
     Rows([usize; 8]),
 }
 
@@ -57,17 +57,17 @@ pub(crate) fn decode(meta: u8, src: &[u8], dst: &mut [u8]) -> Verdict {
     if at == src.len() { Ok(()) } else { Err("bytes are left over") }
 }
 
-/// Read the cell whose token stands at `at`; return it and where the next one stands.
+/// Read the cell whose token is at `at`; return it and where the next one is.
 fn read_cell(src: &[u8], at: usize, side: usize, height: usize, width: usize) -> Verdict<(Cell, usize)> {
     let token = *src.get(at).ok_or(TOO_SHORT)?;
-    let back = |place: usize| -> Verdict<usize> {
-        let raw = src.get(place..).and_then(|rest| rest.first_chunk::<2>()).ok_or(TOO_SHORT)?;
+    let back = |offset: usize| -> Verdict<usize> {
+        let raw = src.get(offset..).and_then(|rest| rest.first_chunk::<2>()).ok_or(TOO_SHORT)?;
         // A cell does not refer to itself.
         let distance = Some(usize::from(u16::from_le_bytes(*raw))).filter(|&distance| distance > 0);
         distance.and_then(|distance| at.checked_sub(distance)).ok_or(OUTSIDE)
     };
     let mut from = [0; 8];
-    let mut place = |rows: &[usize], begin: usize| {
+    let mut put = |rows: &[usize], begin: usize| {
         for (n, &row) in rows.iter().enumerate() {
             from[row] = begin + n * width;
         }
@@ -76,12 +76,12 @@ fn read_cell(src: &[u8], at: usize, side: usize, height: usize, width: usize) ->
     // Where literal rows begin, and how many there are.
     let (literal, nliteral) = match token {
         LITERAL => {
-            place(&all[..height], at + 1);
+            put(&all[..height], at + 1);
             (at + 1, height)
         }
         VALUE => return Ok((Cell::Value(*src.get(at + 1).ok_or(TOO_SHORT)?), at + 2)),
         AGAIN => {
-            place(&all[..height], back(at + 1)?);
+            put(&all[..height], back(at + 1)?);
             (at + 3, 0)
         }
         _ if height < side || width < side => return Err("a cell at the edge repeats rows"),
@@ -90,17 +90,17 @@ fn read_cell(src: &[u8], at: usize, side: usize, height: usize, width: usize) ->
             let pairs = PAIRS.iter().find(|(t, _)| *t == kind).map(|(_, rows)| &rows[..]);
             let triples = TRIPLES.iter().find(|(t, _)| *t == kind).map(|(_, rows)| &rows[..]);
             if let Some(again) = pairs.or(triples) {
-                place(again, back(at + 1)?);
+                put(again, back(at + 1)?);
                 let mut missing = (0..4).filter(|row| !again.contains(row));
                 let mut end = at + 3;
                 for row in &mut missing {
-                    place(&[row], end);
+                    put(&[row], end);
                     end += width;
                 }
                 (at + 3, 4 - again.len())
             } else if let Some((_, one, other)) = DOUBLES.iter().find(|(t, ..)| *t == kind) {
-                place(one, back(at + 1)?);
-                place(other, back(at + 3)?);
+                put(one, back(at + 1)?);
+                put(other, back(at + 3)?);
                 (at + 5, 0)
             } else {
                 return Err("a token that nobody defined");
@@ -113,10 +113,10 @@ fn read_cell(src: &[u8], at: usize, side: usize, height: usize, width: usize) ->
             else {
                 return Err("a token that nobody defined");
             };
-            place(again, back(at + 1)?);
+            put(again, back(at + 1)?);
             let mut end = at + 3;
             for row in all.iter().filter(|row| !again.contains(row)) {
-                place(&[*row], end);
+                put(&[*row], end);
                 end += width;
             }
             (at + 3, 8 - again.len())

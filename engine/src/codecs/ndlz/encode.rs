@@ -34,11 +34,11 @@ impl Seen {
         usize::try_from(hash.wrapping_mul(PRIME) >> self.shift).unwrap_or(0)
     }
 
-    /// How far back from the token at `at` the bytes `wanted` stand, if they do.
+    /// How far back from the token at `at` the bytes `wanted` are, if they are there.
     fn find(&self, out: &[u8], at: usize, wanted: &[u8]) -> Option<u16> {
         let from = self.table[self.slot(wanted)] as usize;
         let near = from > 0 && at - from <= FARTHEST;
-        // What stands there now: where two hashes meet, it may be shorter, and bytes behind it not be written yet.
+        // What is there now: where two hashes meet, it may be shorter, and bytes behind it not be written yet.
         let same = near && out[..at].get(from..from + wanted.len()) == Some(wanted);
         if same { u16::try_from(at - from).ok() } else { None }
     }

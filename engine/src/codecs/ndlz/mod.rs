@@ -12,7 +12,7 @@
 //!          28 30 38 | k | k            two rows again, and the others
 //! ```
 //!
-//! `k` (u16) leads back from the token's place in the stream: what is repeated stands in the stream itself. The
+//! `k` (u16) leads back from the token's offset in the stream: what is repeated is in the stream itself. The
 //! stream carries its shape, so only writing needs to know it.
 //!
 //! Source: docs/format/codecs.md, section "NDLZ".

@@ -34,15 +34,15 @@ fn by_hand(cell: &[u8]) -> Vec<u8> {
 
 /// The rows of the second cell of such a stream.
 fn second(cell: &[u8]) -> Result<[[u8; 4]; 4], &'static str> {
-    let plain = decoded(4, &by_hand(cell), 32)?;
-    Ok([0, 1, 2, 3].map(|row| [4, 5, 6, 7].map(|col| plain[row * 8 + col])))
+    let decoded = decoded(4, &by_hand(cell), 32)?;
+    Ok([0, 1, 2, 3].map(|row| [4, 5, 6, 7].map(|col| decoded[row * 8 + col])))
 }
 
 #[test]
 fn every_token_of_side_4_means_what_the_format_says() {
     let rows = [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]];
     let (x, y) = ([91; 4], [92; 4]);
-    // The second token stands at 26, the first literal at 10.
+    // The second token is at 26, the first literal at 10.
     assert_eq!(second(&[0xC0, 16, 0]), Ok(rows));
     assert_eq!(second(&[0x40, 7]), Ok([[7; 4]; 4]));
     let three = |token| [&[token, 16, 0][..], &x].concat();
@@ -171,12 +171,12 @@ proptest! {
     #[test]
     fn damaged_streams_decode_or_give_an_error(
         (rows, cols, side, content) in arrays(),
-        places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in any::<prop::sample::Index>(),
     ) {
         let mut stream = encoded(rows, cols, side, &content);
-        for (place, byte) in places {
-            let at = place.index(stream.len());
+        for (index, byte) in edits {
+            let at = index.index(stream.len());
             stream[at] = byte;
         }
         drop(decoded(side, &stream, rows * cols));

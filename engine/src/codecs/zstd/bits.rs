@@ -70,7 +70,7 @@ impl<'a> Backward<'a> {
         Some(Self { bytes, left: 8 * before + last.ilog2() as usize })
     }
 
-    /// The next bits, the first of them in the highest place: at least [`MOST`](Self::MOST), zeros for those that are
+    /// The next bits, the first of them at the highest position: at least [`MOST`](Self::MOST), zeros for those that are
     /// not there.
     #[inline(always)]
     pub(super) fn word(self) -> u64 {
@@ -82,13 +82,13 @@ impl<'a> Backward<'a> {
         word << (8 - self.left % 8)
     }
 
-    /// The `MOST` bits from bit `at` of the section on, the first of them in the lowest place; zeros behind its end.
+    /// The `MOST` bits from bit `at` of the section on, the first of them at the lowest position; zeros behind its end.
     #[inline(always)]
     pub(super) fn from(self, at: usize) -> u64 {
         load(self.bytes, at / 8) >> (at % 8)
     }
 
-    /// `count` bits that stand before `skipped` others, which were read with them; None for more than `MOST`.
+    /// `count` bits that are before `skipped` others, which were read with them; None for more than `MOST`.
     #[inline(always)]
     pub(super) fn wide(self, skipped: u64, count: u64) -> Option<u64> {
         if count > Self::MOST {

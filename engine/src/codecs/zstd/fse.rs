@@ -95,7 +95,7 @@ impl Shares {
             remaining = remaining.checked_sub(share.unsigned_abs().into())?;
             *counts.get_mut(symbol)? = share;
             symbol += 1;
-            // Behind a symbol that does not occur stands how many more do not, three at a time.
+            // Behind a symbol that does not occur is how many more do not, three at a time.
             let mut more = share == 0;
             while more {
                 let zeros = bits.peek(2);

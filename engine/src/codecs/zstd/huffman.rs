@@ -53,7 +53,7 @@ struct Part {
     end: usize,
     /// Literals before this one have been decoded.
     done: usize,
-    /// Where its bytes stand among those of the section, and how many bits of them are left.
+    /// Where its bytes are among those of the section, and how many bits of them are left.
     bytes: (usize, usize),
     left: usize,
 }
@@ -226,17 +226,17 @@ impl Code {
         let last = left.ilog2() + 1;
         *rest.first_mut()? = u8::try_from(last).ok()?;
         tally[last as usize % WEIGHTS_ROOM] += 1;
-        // Symbols stand by weight, those of one weight in ascending order; behind them those that do not occur.
-        let mut places = [0_usize; WEIGHTS_ROOM];
+        // Symbols are ordered by weight, those of one weight in ascending order; behind them those that do not occur.
+        let mut starts = [0_usize; WEIGHTS_ROOM];
         for weight in 2..WEIGHTS_ROOM {
-            places[weight] = places[weight - 1] + tally[weight - 1];
+            starts[weight] = starts[weight - 1] + tally[weight - 1];
         }
-        places[0] = MOST_SYMBOLS;
+        starts[0] = MOST_SYMBOLS;
         let mut symbols = [0_u8; 2 * MOST_SYMBOLS];
         for (symbol, &weight) in (0..=u8::MAX).zip(&weights[..=count]) {
-            let place = &mut places[usize::from(weight) % WEIGHTS_ROOM];
-            symbols[*place % (2 * MOST_SYMBOLS)] = symbol;
-            *place += 1;
+            let start = &mut starts[usize::from(weight) % WEIGHTS_ROOM];
+            symbols[*start % (2 * MOST_SYMBOLS)] = symbol;
+            *start += 1;
         }
         // The lightest have codes of `log` bits, and as many cells as there are longer beginnings of these.
         let (mut cells, mut symbols) = (&mut self.cells[..], &symbols[..]);

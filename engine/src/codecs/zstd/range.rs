@@ -13,7 +13,7 @@
 //! has. Others, and whatever looks damaged, are left to the library, which also says what is wrong; so is what would
 //! take longer here: bytes that were copied from copies too often, and ranges that are made up of many sequences.
 //!
-//! Sequences before the bytes wanted must be read, for their lengths say where the next one stands. What makes that
+//! Sequences before the bytes wanted must be read, for their lengths say where the next one is. What makes that
 //! fast: no output, one load of bits for each, offsets used last resolved only where one is asked for.
 //!
 //! Source: docs/format/codecs.md, section "Zstandard"; RFC 8878, section 3.
@@ -146,23 +146,23 @@ impl Sequence {
 /// The offset of the last of these sequences. Most are never asked for theirs, so nobody keeps those used last. None if it
 /// is further back than the `looks` that may be taken, of which this takes some.
 fn offset_of(sequences: &[Sequence], looks: &mut usize) -> Option<usize> {
-    // Looked for is what stood at `place` of those used last; less so much.
-    let (mut place, mut less) = (0, 0);
+    // Looked for is what was at `recent` of those used last; less so much.
+    let (mut recent, mut less) = (0, 0);
     for sequence in sequences.iter().rev() {
         *looks = looks.checked_sub(1)?;
-        place = match (sequence.again(), place) {
+        recent = match (sequence.again(), recent) {
             (None, 0) => return (sequence.offset as usize - 3).checked_sub(less),
             (Some(3), 0) => {
                 less += 1;
                 0
             }
-            (None | Some(3), _) => place - 1,
+            (None | Some(3), _) => recent - 1,
             (Some(used), 0) => used,
-            (Some(used), _) if place <= used => place - 1,
-            _ => place,
+            (Some(used), _) if recent <= used => recent - 1,
+            _ => recent,
         };
     }
-    [1_usize, 4, 8].get(place as usize)?.checked_sub(less)
+    [1_usize, 4, 8].get(recent as usize)?.checked_sub(less)
 }
 
 /// The tables of a block's sequences: of literal lengths, offsets, match lengths.
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
 /// Literals of a block.
 #[derive(Debug, Clone, Copy)]
 enum Section<'a> {
-    Plain(&'a [u8]),
+    Raw(&'a [u8]),
     Run(u8),
     /// In one stream, or in four.
     Coded(&'a [u8], bool),
@@ -425,7 +425,7 @@ impl Ranges {
                     let first = before as usize + at - start;
                     let found = dst.get_mut(to..to + step)?;
                     match section {
-                        Section::Plain(plain) => found.copy_from_slice(plain.get(first..first + step)?),
+                        Section::Raw(plain) => found.copy_from_slice(plain.get(first..first + step)?),
                         Section::Run(value) => found.fill(value),
                         Section::Coded(coded, _) => found.copy_from_slice(literals.get(coded, first, first + step)?),
                     }
@@ -467,7 +467,7 @@ fn literals_of(content: &[u8]) -> Option<(Section<'_>, usize, &[u8])> {
             return Some((Section::Run(value), count, rest));
         }
         let (plain, rest) = rest.split_at_checked(count)?;
-        return Some((Section::Plain(plain), count, rest));
+        return Some((Section::Raw(plain), count, rest));
     }
     if head & 3 == 3 {
         return None; // the tree is that of an earlier block

@@ -16,14 +16,14 @@ const STEP: usize = 64;
 
 /// For every eight bytes: the last one first.
 const REVERSED: [u8; 64] = {
-    let mut places = [0; 64];
+    let mut order = [0; 64];
     let mut n = 0;
     while n < 64 {
-        // The instruction looks at the place within its 16 bytes.
-        places[n] = [7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8][n % 16];
+        // The instruction takes the index within its 16 bytes.
+        order[n] = [7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8][n % 16];
         n += 1;
     }
-    places
+    order
 };
 
 /// In every eight bytes, counted from the last one, exchange bit b of byte k with bit k of byte b.

@@ -90,11 +90,11 @@ pub(super) fn join_planes<'a>(
     let mut buffer = [0; TILE];
     let batch = tile_items(width);
     for (ntile, tile) in items.chunks_mut(batch * width).enumerate() {
-        let room = &mut buffer[..tile.len()];
-        for (plane, bits) in room.chunks_exact_mut(tile.len() / width).zip(planes.clone()) {
+        let scratch = &mut buffer[..tile.len()];
+        for (plane, bits) in scratch.chunks_exact_mut(tile.len() / width).zip(planes.clone()) {
             join(isa, bits, stride, ntile * batch / 8, plane);
         }
-        unshuffle(isa, width, room, tile);
+        unshuffle(isa, width, scratch, tile);
     }
 }
 
@@ -210,8 +210,8 @@ fn join_column<'a>(
     dst: &mut [u8],
 ) {
     let mut list: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
-    for (place, plane) in list[..column.nplanes].iter_mut().zip(planes) {
-        *place = plane;
+    for (slot, plane) in list[..column.nplanes].iter_mut().zip(planes) {
+        *slot = plane;
     }
     let join = match column.piece {
         2 => avx2::join_items::<2, false>,
@@ -278,12 +278,12 @@ mod tests {
             for nitems in [8, 64, 248, 256, 264, 2000] {
                 let src = crate::filters::testing::noise(nitems * width);
                 let split = model(BitshuffleRule::Current, width, &src);
-                let room: Vec<Vec<u8>> = split
+                let scratch: Vec<Vec<u8>> = split
                     .chunks_exact(nitems)
                     .enumerate()
                     .map(|(j, plane)| [&vec![0xA5; 3 * j], plane].concat())
                     .collect();
-                let planes = room.iter().enumerate().map(|(j, room)| &room[3 * j..]);
+                let planes = scratch.iter().enumerate().map(|(j, scratch)| &scratch[3 * j..]);
                 on_every_isa(|isa| {
                     let mut back = vec![0x5A; src.len()];
                     join_planes(isa, width, &planes, &mut back);

@@ -1,4 +1,4 @@
-//! The plain version, written so that the compiler can do many bytes at a time.
+//! The portable version, written so that the compiler can do many bytes at a time.
 
 /// Bytes of a bit plane handled at a time.
 const BATCH: usize = 64;

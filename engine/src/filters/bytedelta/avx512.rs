@@ -10,13 +10,13 @@ use crate::filters::x86::{load64, store64};
 
 /// For the upper half of every 32 bytes: the byte before it.
 const QUARTERS: [u8; 64] = {
-    let mut places = [15; 64];
+    let mut order = [15; 64];
     let mut n = 32;
     while n < 64 {
-        places[n] = 47;
+        order[n] = 47;
         n += 1;
     }
-    places
+    order
 };
 
 /// Running sums of one plane, beginning with `sum`.

@@ -29,7 +29,7 @@ pub(super) fn backward(isa: Isa, nplanes: usize, src: &[u8], dst: &mut [u8]) {
     for_planes(nplanes, src, dst, |src, dst| sums(isa, 0, src, dst));
 }
 
-/// Undo [`forward`] for a part of a plane: `before` is the plain byte before it.
+/// Undo [`forward`] for a part of a plane: `before` is the uncompressed byte before it.
 pub(super) fn backward_part(isa: Isa, before: u8, src: &[u8], dst: &mut [u8]) {
     sums(isa, before, src, dst);
 }

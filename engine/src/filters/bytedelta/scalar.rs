@@ -1,4 +1,4 @@
-//! The plain version. Differences need no other: the compiler does many at a time.
+//! The portable version. Differences need no other: the compiler does many at a time.
 
 /// The difference of every byte and the one before it.
 pub(super) fn differences(src: &[u8], dst: &mut [u8]) {

@@ -19,16 +19,16 @@ use crate::shape::BlockShape;
 
 /// Most dimensions of a block that these filters take.
 const MAX_DIMS: usize = 8;
-/// Where the filter ids, and their parameters, stand in a chunk.
+/// Where the filter ids, and their parameters, are in a chunk.
 const IDS_AT: usize = 16;
 const METAS_AT: usize = 24;
 
-type Place = [usize; MAX_DIMS];
+type Coords = [usize; MAX_DIMS];
 
 /// How blocks are cut, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cells {
-    dims: Place,
+    dims: Coords,
     ndim: usize,
     /// Items of a cell along each dimension, less at the end.
     side: usize,
@@ -130,7 +130,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Put the cells in `src` at their places in the block `dst`.
+    /// Put the cells in `src` at their positions in the block `dst`.
     pub(super) fn backward(&self, src: &[u8], dst: &mut [u8]) -> Result<()> {
         if src.len() as u64 != self.nbytes() {
             let dims = self.dims();
@@ -153,7 +153,7 @@ impl Cells {
     }
 
     /// Call `each` with the first item and the extent of every cell, in C order.
-    fn each_cell(&self, mut each: impl FnMut(&Place, &Place)) {
+    fn each_cell(&self, mut each: impl FnMut(&Coords, &Coords)) {
         let mut at = [0; MAX_DIMS];
         loop {
             let mut extent = [1; MAX_DIMS];
@@ -168,7 +168,7 @@ impl Cells {
     }
 
     /// Call `each` with the first byte and the length of every row of a cell, in C order.
-    fn each_row(&self, at: &Place, extent: &Place, mut each: impl FnMut(usize, usize)) {
+    fn each_row(&self, at: &Coords, extent: &Coords, mut each: impl FnMut(usize, usize)) {
         let last = self.ndim - 1;
         let length = extent[last] * self.width;
         let mut inner = [0; MAX_DIMS];
@@ -185,14 +185,14 @@ impl Cells {
     }
 }
 
-/// Move to the next place in C order; false behind the last one.
+/// Move to the next coordinates in C order; false behind the last one.
 fn step(at: &mut [usize], limits: &[usize], by: usize) -> bool {
-    for (place, &limit) in at.iter_mut().zip(limits).rev() {
-        *place += by;
-        if *place < limit {
+    for (coord, &limit) in at.iter_mut().zip(limits).rev() {
+        *coord += by;
+        if *coord < limit {
             return true;
         }
-        *place = 0;
+        *coord = 0;
     }
     false
 }

@@ -9,18 +9,18 @@ fn shape(dims: &[usize]) -> BlockShape {
     BlockShape::new(dims).unwrap()
 }
 
-/// The order of items, one by one: where the item that comes n-th stands.
+/// The order of items, one by one: where the item that comes n-th is.
 fn order(dims: &[usize], side: usize) -> Vec<usize> {
     let total: usize = dims.iter().product();
     let mut items: Vec<(Vec<usize>, Vec<usize>, usize)> = (0..total)
         .map(|item| {
             let mut rest = item;
             let mut at = vec![0; dims.len()];
-            for (place, &limit) in at.iter_mut().zip(dims).rev() {
-                *place = rest % limit;
+            for (coord, &limit) in at.iter_mut().zip(dims).rev() {
+                *coord = rest % limit;
                 rest /= limit;
             }
-            (at.iter().map(|place| place / side).collect(), at.iter().map(|place| place % side).collect(), item)
+            (at.iter().map(|coord| coord / side).collect(), at.iter().map(|coord| coord % side).collect(), item)
         })
         .collect();
     items.sort();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! block 0   out[i] = in[i] ^ in[i - 1]        out[0] = in[0]
-//! others    out[i] = in[i] ^ reference[i]     the plain bytes of block 0
+//! others    out[i] = in[i] ^ reference[i]     the uncompressed bytes of block 0
 //! ```
 //!
 //! i counts words of [`word_width`] bytes; bytes that do not fill a word are copied. A reader XORs blocks after

@@ -133,13 +133,13 @@ impl Pipeline {
         Ok(Self { steps })
     }
 
-    /// Whether blocks after the first need the plain bytes of block 0.
+    /// Whether blocks after the first need the uncompressed bytes of block 0.
     #[must_use]
     pub fn needs_reference(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Delta { .. }))
     }
 
-    /// Whether a filter goes by the shape of the container's blocks.
+    /// Whether a filter depends on the shape of the container's blocks.
     #[must_use]
     pub fn needs_shape(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Cells(_)))
@@ -220,10 +220,10 @@ impl Pipeline {
         user: Option<&dyn UserFilter>,
     ) -> Result<&'a [u8]> {
         let Some((first, rest)) = self.steps.split_first() else { return Ok(block) };
-        let mut dst = room(&mut scratch.a, block.len())?;
+        let mut dst = resized(&mut scratch.a, block.len())?;
         first.forward(isa, block, dst, reference, user)?;
         if !rest.is_empty() {
-            let mut src = room(&mut scratch.b, block.len())?;
+            let mut src = resized(&mut scratch.b, block.len())?;
             for step in rest {
                 std::mem::swap(&mut src, &mut dst);
                 step.forward(isa, src, dst, reference, user)?;
@@ -232,7 +232,7 @@ impl Pipeline {
         Ok(dst)
     }
 
-    /// Undo the filters when reading: `stage` holds the decoded streams, `dst` takes the plain block.
+    /// Undo the filters when reading: `stage` holds the decoded streams, `dst` takes the uncompressed block.
     ///
     /// `reference` is as for [`forward`](Self::forward). On success all of `dst` has been written.
     ///
@@ -257,8 +257,8 @@ impl Pipeline {
             && joint.fits(stage.len())
         {
             let mut planes: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
-            for (place, plane) in planes.iter_mut().zip(stage.chunks_exact(stage.len() / joint.width)) {
-                *place = plane;
+            for (slot, plane) in planes.iter_mut().zip(stage.chunks_exact(stage.len() / joint.width)) {
+                *slot = plane;
             }
             return joint.backward(isa, &planes[..joint.width], dst, reference);
         }
@@ -272,7 +272,7 @@ impl Pipeline {
         if nmore == 0 {
             return first.backward(isa, stage, dst, reference, user);
         }
-        let mut src = room(&mut scratch.a, dst.len())?;
+        let mut src = resized(&mut scratch.a, dst.len())?;
         let mut dst = dst;
         if !nmore.is_multiple_of(2) {
             std::mem::swap(&mut src, &mut dst);
@@ -333,22 +333,22 @@ impl Joint {
             return Ok(());
         }
         let reference = checked(reference, dst.len())?.unwrap_or_default();
-        let (mut plain, mut items) = ([0; TILE], [0; TILE]);
+        let (mut decoded, mut items) = ([0; TILE], [0; TILE]);
         let mut last = [0; MAX_PLANES];
         let nitems = TILE / self.width;
         for (ntile, dst) in dst.chunks_mut(nitems * self.width).enumerate() {
             let from = ntile * nitems;
             let len = dst.len() / self.width;
             let mut tile: [&[u8]; MAX_PLANES] = [&[]; MAX_PLANES];
-            let mut rooms = plain.chunks_exact_mut(len);
+            let mut outputs = decoded.chunks_exact_mut(len);
             for ((part, plane), last) in tile.iter_mut().zip(planes).zip(&mut last) {
                 *part = &plane[from..from + len];
                 if self.sums
-                    && let Some(room) = rooms.next()
+                    && let Some(output) = outputs.next()
                 {
-                    bytedelta::backward_part(isa, *last, part, room);
-                    *last = room[len - 1];
-                    *part = room;
+                    bytedelta::backward_part(isa, *last, part, output);
+                    *last = output[len - 1];
+                    *part = output;
                 }
             }
             let tile = &tile[..self.width];
@@ -479,7 +479,7 @@ fn unsupported(id: u8) -> Error {
 }
 
 /// `length` bytes of a buffer that grows as needed; they may hold anything and are to be overwritten.
-fn room(buffer: &mut Vec<u8>, length: usize) -> Result<&mut [u8]> {
+fn resized(buffer: &mut Vec<u8>, length: usize) -> Result<&mut [u8]> {
     if let Some(more) = length.checked_sub(buffer.len()) {
         buffer.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed: length as u64 })?;
         buffer.resize(length, 0);

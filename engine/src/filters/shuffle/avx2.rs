@@ -1,8 +1,8 @@
 //! Widths 2, 4, 8 and 16 with AVX2; others are shuffled in columns of 8 or 16 bytes.
 //!
-//! Take the place of a byte among 32 items of T bytes as a number: upper 5 bits the item, lower bits the byte
+//! Take the index of a byte among 32 items of T bytes as a number: upper 5 bits the item, lower bits the byte
 //! within it. Shuffling exchanges the two parts. Unpacking two vectors that are half of all apart moves the top
-//! bit of every place to the bottom, log2(T) rounds of it unshuffle; but it does so for the two halves (lanes) of
+//! bit of every index to the bottom, log2(T) rounds of it unshuffle; but it does so for the two halves (lanes) of
 //! the vectors separately, so the items are sorted into lanes by one more round. Shuffling first sorts the bytes
 //! within 16, and then needs rounds of larger units to do the same.
 
@@ -26,16 +26,16 @@ pub(super) const PLANES_AHEAD: usize = 512;
 pub(in crate::filters) const ITEMS_AHEAD: usize = 1024;
 
 /// For 16 bytes of items of `width` bytes: where each byte comes from when byte 0 of all items goes first.
-#[expect(clippy::cast_possible_truncation, reason = "the places are below 16")]
+#[expect(clippy::cast_possible_truncation, reason = "the indices are below 16")]
 const fn gather(width: usize) -> [u8; 32] {
-    let mut places = [0; 32];
+    let mut order = [0; 32];
     let nitems = 16 / width;
     let mut n = 0;
     while n < 32 {
-        places[n] = (n % nitems * width + n % 16 / nitems) as u8;
+        order[n] = (n % nitems * width + n % 16 / nitems) as u8;
         n += 1;
     }
-    places
+    order
 }
 
 /// Interleave the lower and the upper halves of lanes, in units of 16/T bytes.

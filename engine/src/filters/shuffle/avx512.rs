@@ -1,8 +1,8 @@
 //! Widths 2, 4, 8 and 16 with AVX-512 (VBMI).
 //!
-//! Take the place of a byte among 64 items of T bytes as a number: upper 6 bits the item, lower bits the byte
-//! within it. Shuffling exchanges the two parts. Dealing all bytes out to two halves, even places first, moves the
-//! lowest bit of every place to the top; log2(T) rounds of that shuffle, and as many rounds of the opposite, which
+//! Take the index of a byte among 64 items of T bytes as a number: upper 6 bits the item, lower bits the byte
+//! within it. Shuffling exchanges the two parts. Dealing all bytes out to two halves, even positions first, moves the
+//! lowest bit of every index to the top; log2(T) rounds of that shuffle, and as many rounds of the opposite, which
 //! interleaves the two halves, unshuffle.
 
 use std::arch::x86_64::{__m512i, _mm512_permutex2var_epi8, _mm512_setzero_si512};
@@ -15,25 +15,25 @@ use crate::filters::x86::{load64, store64};
 /// Items handled at a time.
 const STEP: usize = 64;
 
-/// The bytes of two vectors in even places.
-const EVEN: [u8; 64] = places(2, 0, 0);
-/// The bytes of two vectors in odd places.
-const ODD: [u8; 64] = places(2, 1, 0);
+/// The bytes of two vectors in even positions.
+const EVEN: [u8; 64] = order(2, 0, 0);
+/// The bytes of two vectors in odd positions.
+const ODD: [u8; 64] = order(2, 1, 0);
 /// The lower halves of two vectors, interleaved.
-const LOW: [u8; 64] = places(1, 0, 64);
+const LOW: [u8; 64] = order(1, 0, 64);
 /// The upper halves of two vectors, interleaved.
-const HIGH: [u8; 64] = places(1, 32, 64);
+const HIGH: [u8; 64] = order(1, 32, 64);
 
-/// Dealing takes every second place in turn; interleaving takes each place here and then `other` places on.
-#[expect(clippy::cast_possible_truncation, reason = "the places are below 128")]
-const fn places(stride: usize, first: usize, other: usize) -> [u8; 64] {
-    let mut places = [0; 64];
+/// Dealing takes every second position in turn; interleaving takes each position here and then `other` positions on.
+#[expect(clippy::cast_possible_truncation, reason = "the indices are below 128")]
+const fn order(stride: usize, first: usize, other: usize) -> [u8; 64] {
+    let mut order = [0; 64];
     let mut n = 0;
     while n < 64 {
-        places[n] = if other == 0 { first + stride * n } else { first + n / 2 + n % 2 * other } as u8;
+        order[n] = if other == 0 { first + stride * n } else { first + n / 2 + n % 2 * other } as u8;
         n += 1;
     }
-    places
+    order
 }
 
 /// 64 items of T bytes, in order, to their T planes.

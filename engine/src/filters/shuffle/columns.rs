@@ -68,8 +68,8 @@ impl Column {
         // What means nothing is overwritten by the next piece, and the last one goes without.
         let mut rest = items;
         for piece in pieces {
-            if let Some(place) = rest.first_chunk_mut::<P>() {
-                *place = *piece;
+            if let Some(slot) = rest.first_chunk_mut::<P>() {
+                *slot = *piece;
             } else {
                 rest.copy_from_slice(&piece[..rest.len()]);
                 return;

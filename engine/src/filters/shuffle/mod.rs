@@ -45,8 +45,8 @@ pub(super) fn unshuffle(isa: Isa, width: usize, src: &[u8], dst: &mut [u8]) {
         dst.copy_from_slice(planes);
     } else if may_lie_apart(width) {
         let mut list = [&planes[..0]; MAX_PLANES];
-        for (place, plane) in list.iter_mut().zip(planes.chunks_exact(nitems)) {
-            *place = plane;
+        for (slot, plane) in list.iter_mut().zip(planes.chunks_exact(nitems)) {
+            *slot = plane;
         }
         unshuffle_planes(isa, &list[..width], dst);
     } else if isa == Isa::scalar() {

@@ -1,4 +1,4 @@
-//! The plain version, for every width.
+//! The portable version, for every width.
 
 /// Items handled at a time, so that their bytes stay close while the planes take turns.
 const BATCH: usize = 64;

@@ -28,11 +28,11 @@ const LEAST_FOURTHS: usize = 3;
 /// Set in a process that was forked while another thread had the lock: nobody will let go of it.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { free: VecDeque::new(), nbytes: 0 });
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: VecDeque::new(), nbytes: 0 });
 static LIMIT: AtomicUsize = AtomicUsize::new(USUAL_LIMIT);
 
 /// What is kept, the oldest first.
-struct Kept {
+struct Pool {
     free: VecDeque<Mapping>,
     nbytes: usize,
 }
@@ -64,7 +64,7 @@ impl Mapping {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
         let (access, kind) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         #[expect(unsafe_code, reason = "a system call about memory")]
-        // SAFETY: the system chooses a place where nothing is.
+        // SAFETY: the system chooses an address range that is free.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length, access, kind) }?;
         let new = Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, length };
         #[expect(unsafe_code, reason = "a system call about memory")]
@@ -103,13 +103,13 @@ impl Drop for Mapping {
     }
 }
 
-impl Kept {
+impl Pool {
     /// The kept mapping that fits best.
     fn take(&mut self, length: usize) -> Option<Mapping> {
         let fits = |mapping: &Mapping| length <= mapping.length && mapping.length / 4 * LEAST_FOURTHS <= length;
-        let places = self.free.iter().enumerate().filter(|(_, mapping)| fits(mapping));
-        let (place, _) = places.min_by_key(|(_, mapping)| mapping.length)?;
-        let mapping = self.free.remove(place)?;
+        let mappings = self.free.iter().enumerate().filter(|(_, mapping)| fits(mapping));
+        let (index, _) = mappings.min_by_key(|(_, mapping)| mapping.length)?;
+        let mapping = self.free.remove(index)?;
         self.nbytes -= mapping.length;
         Some(mapping)
     }
@@ -138,9 +138,9 @@ impl Memory {
     pub fn new(nbytes: usize) -> io::Result<Self> {
         let length = nbytes.max(1).checked_next_multiple_of(LARGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         // A process that was forked while another thread had the lock does without.
-        let (found, surplus) = match KEPT.try_lock() {
-            Ok(mut kept) => match kept.take(length) {
-                None => (None, kept.oldest(length)),
+        let (found, surplus) = match POOL.try_lock() {
+            Ok(mut pool) => match pool.take(length) {
+                None => (None, pool.oldest(length)),
                 found => (found, Vec::new()),
             },
             Err(_) => (None, Vec::new()),
@@ -168,14 +168,14 @@ impl Drop for Memory {
         let Some(mapping) = self.mapping.take() else { return };
         mapping.lend();
         let limit = LIMIT.load(Ordering::Relaxed);
-        if let Ok(mut kept) = KEPT.try_lock()
+        if let Ok(mut pool) = POOL.try_lock()
             && mapping.length <= limit
         {
-            kept.nbytes += mapping.length;
-            kept.free.push_back(mapping);
-            let surplus = kept.nbytes.saturating_sub(limit);
-            let surplus = kept.oldest(surplus);
-            drop(kept);
+            pool.nbytes += mapping.length;
+            pool.free.push_back(mapping);
+            let surplus = pool.nbytes.saturating_sub(limit);
+            let surplus = pool.oldest(surplus);
+            drop(pool);
             drop(surplus);
         }
     }
@@ -183,17 +183,17 @@ impl Drop for Memory {
 
 /// What is kept; None in a process that was forked while another thread had it. It is never had for longer than it takes
 /// to move some entries.
-fn kept() -> Option<MutexGuard<'static, Kept>> {
+fn pool() -> Option<MutexGuard<'static, Pool>> {
     if LOST.load(Ordering::Relaxed) {
         return None;
     }
-    Some(KEPT.lock().unwrap_or_else(PoisonError::into_inner))
+    Some(POOL.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// To be called in a child of a fork, which has one thread: find out whether a thread of the parent had the lock. Then
 /// nothing is kept in this process.
 pub fn after_fork() {
-    if matches!(KEPT.try_lock(), Err(TryLockError::WouldBlock)) {
+    if matches!(POOL.try_lock(), Err(TryLockError::WouldBlock)) {
         LOST.store(true, Ordering::Relaxed);
     }
 }
@@ -201,9 +201,9 @@ pub fn after_fork() {
 /// Keep at most `nbytes` from now on, and say how many it were.
 pub fn set_limit(nbytes: usize) -> usize {
     let before = LIMIT.swap(nbytes, Ordering::Relaxed);
-    let surplus = kept().map(|mut kept| {
-        let surplus = kept.nbytes.saturating_sub(nbytes);
-        kept.oldest(surplus)
+    let surplus = pool().map(|mut pool| {
+        let surplus = pool.nbytes.saturating_sub(nbytes);
+        pool.oldest(surplus)
     });
     drop(surplus);
     before
@@ -211,7 +211,7 @@ pub fn set_limit(nbytes: usize) -> usize {
 
 /// Give back to the system all that is kept.
 pub fn free() {
-    let all = kept().map(|mut kept| kept.oldest(usize::MAX));
+    let all = pool().map(|mut pool| pool.oldest(usize::MAX));
     drop(all);
 }
 
@@ -221,10 +221,10 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
 
-    fn kept() -> (usize, usize) {
-        let kept = KEPT.lock().expect("no test has failed with it");
-        assert_eq!(kept.free.iter().map(|mapping| mapping.length).sum::<usize>(), kept.nbytes);
-        (kept.free.len(), kept.nbytes / MIB)
+    fn pool() -> (usize, usize) {
+        let pool = POOL.lock().expect("no test has failed with it");
+        assert_eq!(pool.free.iter().map(|mapping| mapping.length).sum::<usize>(), pool.nbytes);
+        (pool.free.len(), pool.nbytes / MIB)
     }
 
     // One test: what is kept is the process's.
@@ -236,42 +236,42 @@ mod tests {
         assert_eq!(first.nbytes(), 10 * MIB - 5);
         let at = first.start();
         drop(first);
-        assert_eq!(kept(), (1, 10));
+        assert_eq!(pool(), (1, 10));
         let again = Memory::new(9 * MIB).unwrap();
-        assert_eq!((again.start(), kept()), (at, (0, 0)), "three fourths and more of what is kept fit");
+        assert_eq!((again.start(), pool()), (at, (0, 0)), "three fourths and more of what is kept fit");
         drop(again);
         let other = Memory::new(4 * MIB).unwrap();
         assert_ne!(other.start(), at);
-        assert_eq!(kept(), (0, 0), "what did not fit went back");
+        assert_eq!(pool(), (0, 0), "what did not fit went back");
         let two = [Memory::new(40 * MIB).unwrap(), Memory::new(40 * MIB).unwrap()];
         drop(two);
         drop(other);
-        assert_eq!(kept(), (2, 44), "the oldest went back");
+        assert_eq!(pool(), (2, 44), "the oldest went back");
         let small = Memory::new(0).unwrap();
-        assert_eq!(kept(), (1, 4), "as much as was asked for, in whole pieces");
+        assert_eq!(pool(), (1, 4), "as much as was asked for, in whole pieces");
         drop(Memory::new(100 * MIB).unwrap());
-        assert_eq!(kept(), (0, 0), "larger than the limit");
+        assert_eq!(pool(), (0, 0), "larger than the limit");
         drop(small);
-        assert_eq!(kept(), (1, 2));
+        assert_eq!(pool(), (1, 2));
         free();
-        assert_eq!(kept(), (0, 0));
+        assert_eq!(pool(), (0, 0));
         assert_eq!(set_limit(0), 64 * MIB);
         drop(Memory::new(MIB).unwrap());
-        assert_eq!(kept(), (0, 0), "nothing is kept");
+        assert_eq!(pool(), (0, 0), "nothing is kept");
         assert!(Memory::new(usize::MAX).is_err());
         assert!(Memory::new(usize::MAX / 2).is_err());
         // A child whose parent's thread was in there goes without, and waits for nobody.
         after_fork();
-        assert!(super::kept().is_some());
+        assert!(super::pool().is_some());
         set_limit(usual);
-        let guard = KEPT.lock().expect("no test has failed with it");
+        let guard = POOL.lock().expect("no test has failed with it");
         after_fork();
         assert_eq!(set_limit(MIB), usual);
         free();
         drop(Memory::new(MIB).unwrap());
         drop(guard);
         LOST.store(false, Ordering::Relaxed);
-        assert_eq!(kept(), (0, 0));
+        assert_eq!(pool(), (0, 0));
         set_limit(usual);
     }
 }
