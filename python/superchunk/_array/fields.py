@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from superchunk._array.ndarray import NDArray
     from superchunk._array.view import ArrayView
+    from superchunk._store.protocol import ChunkList, ChunkStore
     from superchunk.schunk import SChunk
 
 __all__ = ["Fields", "NDField"]

@@ -211,14 +211,11 @@ class ArrayGeometry:
         The result is None for an empty box, a position outside the array, a view with a hidden axis, and every key with
         something else than integers, slices of step 1 and an ellipsis: `select` plans those, and raises the errors.
         """
-        if self.shown is not None or not self.chunk_items:
+        if self.shown is not None or not self.nchunks:
             return None
         entries = key if type(key) is tuple else (key,)
         if len(entries) != self.ndim:
-            filled = _filled(entries, self.ndim)
-            if filled is None:
-                return None
-            entries = filled
+            return self._plan_filled(entries)
         box: list[tuple[int, int, int]] = []
         counts: list[int] = []
         number = 0
@@ -229,16 +226,11 @@ class ArrayGeometry:
                 if stride != 1 or start >= stop:
                     return None
                 counts.append(stop - start)
+            elif entry is Ellipsis:
+                return self._plan_filled(entries)
             else:
-                if type(entry) is not int:
-                    if entry is Ellipsis:
-                        filled = _filled(entries, self.ndim)
-                        return None if filled is None else self.plan_box(filled)
-                    if not isinstance(entry, np.integer):
-                        return None
-                    entry = int(entry)  # noqa: PLW2901  (the same number)
-                start = entry + size if entry < 0 else entry
-                if not 0 <= start < size:
+                start = entry if type(entry) is int and 0 <= entry < size else _position(entry, size)
+                if start < 0:
                     return None
                 stop = start + 1
             box.append((start, stop, 1))
@@ -247,6 +239,15 @@ class ArrayGeometry:
             if first != last:
                 lines.append(range(0, (last - first) * step + 1, step))
         return box, tuple(counts), [*map(sum, product((number,), *lines))] if lines else [number]
+
+    def _plan_filled(self, entries: tuple[Any, ...]) -> BoxPlan | None:
+        """Return what `plan_box` does for entries with an ellipsis, or too few of them."""
+        dots = [at for at, entry in enumerate(entries) if entry is Ellipsis]
+        missing = self.ndim - len(entries) + len(dots)
+        if missing < 0 or len(dots) > 1:
+            return None
+        at = dots[0] if dots else len(entries)
+        return self.plan_box((*entries[:at], *(_WHOLE,) * missing, *entries[at + len(dots) :]))
 
     def chunk_numbers(self, box: Sequence[Any]) -> list[int]:
         """Return the numbers of the chunks that a box intersects, ascending.
@@ -315,14 +316,13 @@ def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return np.empty(shape, dtype)
 
 
-def _filled(entries: tuple[Any, ...], ndim: int) -> tuple[Any, ...] | None:
-    """Return entries for all dimensions, with slices for those left out; None if there are too many."""
-    dots = [at for at, entry in enumerate(entries) if entry is Ellipsis]
-    missing = ndim - len(entries) + len(dots)
-    if missing < 0 or len(dots) > 1:
-        return None
-    at = dots[0] if dots else len(entries)
-    return (*entries[:at], *(_WHOLE,) * missing, *entries[at + len(dots) :])
+def _position(entry: object, size: int) -> int:
+    """Return the coordinate that an integer of any type means in a dimension; -1 outside it, and for other entries."""
+    if not isinstance(entry, int | np.integer) or isinstance(entry, bool):
+        return -1
+    at = int(entry)
+    at += size if at < 0 else 0
+    return at if at < size else -1
 
 
 def geometry_of(meta_bytes: bytes, typesize: int) -> ArrayGeometry:

@@ -208,7 +208,9 @@ def read_selection(
     return target
 
 
-def _read_orthogonal(view: ArrayView[ChunkList], selection: OrthogonalSelection, out: NumpyArray[Any] | None) -> NumpyArray[Any]:
+def _read_orthogonal(
+    view: ArrayView[ChunkList], selection: OrthogonalSelection, out: NumpyArray[Any] | None
+) -> NumpyArray[Any]:
     """Return the items of a selection of all dimensions; in `out` where that needs no second array."""
     geometry = view.geometry
     if 0 in selection.counts:

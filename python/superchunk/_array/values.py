@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk._array.selection import PointSelection
+    from superchunk._store.protocol import ChunkList
 
 __all__ = ["ArrayValues", "values_for"]
 

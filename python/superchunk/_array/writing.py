@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from superchunk._array.selection import Positions
     from superchunk._array.view import ArrayView
     from superchunk._codec.encoder import Encoder
+    from superchunk._store.protocol import ChunkStore
 
 __all__ = ["ChunkWriter", "write_selection"]
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Handle"]
 
+
 class Handle:
     """One user's view of a store.
 

@@ -90,10 +90,7 @@ class FollowedFolder(CommittedFrame):
     def places(self, numbered: Iterable[tuple[int, int]]) -> list[Source]:
         """Return the files of chunks given by number and entry; special chunks whole."""
         folder, special = self.folder, self._special
-        found: list[Source] = []
-        for nchunk, entry in numbered:
-            found.append(place_in(folder, entry, nchunk) if entry >= 0 else special(entry, nchunk))  # noqa: PERF401
-        return found
+        return [place_in(folder, entry, nchunk) if entry >= 0 else special(entry, nchunk) for nchunk, entry in numbered]
 
     @property
     def live(self) -> tuple[int, int]:

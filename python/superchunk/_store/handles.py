@@ -355,9 +355,7 @@ class StateHandle(TableView):
             self.change_tick += 1
         return table
 
-    def read_consistent(
-        self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def read_consistent(self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `read` returns, given the newest list of chunks, of one state even where chunks may go meanwhile.
 
         It is called again if the frame was changed meanwhile; if that keeps happening, with the
@@ -370,7 +368,10 @@ class StateHandle(TableView):
             with self._reading(lock_turns):
                 return read(self._noticed(), *args, **kwargs)
         for pause in _PAUSES:
+            seen = self.change_tick
             table = self._refreshed()
+            if self.change_tick != seen:
+                continue  # another commit may have come while this one was loaded
             version = table.version
             try:
                 answer = read(table, *args, **kwargs)

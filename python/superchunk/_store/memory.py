@@ -295,9 +295,7 @@ class MemoryStore(TableView):
             time.sleep(0)  # it is over in a moment
         return table
 
-    def read_consistent(
-        self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def read_consistent(self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `read` returns, given the list of chunks, of one state though other threads change it."""
         for _ in range(_LOOKS):
             table = self._open

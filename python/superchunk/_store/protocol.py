@@ -218,9 +218,7 @@ class ChunkSource(ChunkList, Protocol):
         """Whether chunks may go while they are read; then `read_consistent` must be used."""
         ...
 
-    def read_consistent(
-        self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def read_consistent(self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `read`, which reads chunks, returns for the newest list of them and these arguments.
 
         All that `read` reads is of one state. If others change the store meanwhile, it is called again: it must

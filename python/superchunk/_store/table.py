@@ -173,7 +173,7 @@ class ChunkTable:
             chunks                 [ 3         ][ 4         ][ 5         ][ 6         ]
             requests               (s3, n3, a, n3, 0) (s4, n4, 0, n4, ..) ... (s6, n6, 0, z, ..)
         """
-        index, size, nbytes = self.index, self.fixed_size, self.nbytes
+        size, nbytes = self.fixed_size, self.nbytes
         found: list[Request] = []
         if size > 0:
             first, last = start // size, (stop - 1) // size
