@@ -88,6 +88,7 @@ class ArrayGeometry:
         "native",
         "nchunks",
         "ndim",
+        "padded_nbytes",
         "shape",
         "shown",
         "size",
@@ -116,6 +117,8 @@ class ArrayGeometry:
         self.nchunks = layout.nchunks
         self.chunk_items = layout.chunk_items
         self.chunk_nbytes = layout.chunk_items * typesize
+        self.padded_nbytes = layout.nchunks * self.chunk_nbytes
+        """Bytes of all chunks, as the frame's header has them."""
         self.native = _engine.Geometry(layout.chunks, layout.blocks, typesize, blockshape)
         self.steps = strides_of(layout.grid) if layout.chunk_items else (0,) * layout.ndim
         """How much the chunk number grows with each chunk coordinate."""
@@ -142,6 +145,7 @@ class ArrayGeometry:
             setattr(new, name, getattr(self, name))
         new.meta_bytes, new.layout, new.shape = meta_bytes, layout, layout.shape
         new.size, new.nchunks, new.steps = prod(layout.shape), prod(grid), strides_of(grid)
+        new.padded_nbytes = new.nchunks * new.chunk_nbytes
         new.axis_plans = tuple(
             (size, chunk, step, block, between, within)
             for size, step, (_, chunk, _, block, between, within) in zip(

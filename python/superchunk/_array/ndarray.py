@@ -154,7 +154,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
         """
         geometry = self._geometry
-        if chunks.meta[self._layer] == geometry.meta_bytes and chunks.nchunks == geometry.nchunks:
+        if chunks.meta[self._layer] == geometry.meta_bytes and chunks.nbytes == geometry.padded_nbytes:
             return geometry
         if self._base is not None:
             self._geometry = view_geometry(self._base._geometry_in(chunks, store), self._axes)

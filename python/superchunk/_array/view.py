@@ -165,7 +165,7 @@ def _geometry_in(chunks: ChunkList, layer: str) -> ArrayGeometry:
     geometry = geometry_of(chunks.meta[layer], typesize)
     if nchunks != geometry.nchunks or (nchunks and chunks.chunksize != geometry.chunk_nbytes):
         geometry.layout.check(typesize=typesize, chunksize=chunks.chunksize, nchunks=nchunks)
-    if chunks.nbytes != geometry.nchunks * geometry.chunk_nbytes:
+    if chunks.nbytes != geometry.padded_nbytes:
         expected = f"{geometry.nchunks} chunks of {geometry.chunk_nbytes}"
         raise FormatError("frame nbytes", at=0x1E, expected=expected, found=chunks.nbytes)
     return geometry
