@@ -638,6 +638,11 @@ class FrameStore(TableView):
         return self._frame.file.identity()
 
     @property
+    def meta(self) -> Mapping[str, bytes]:
+        """The fixed metalayers, raw."""
+        return self._open.meta
+
+    @property
     def dead_bytes(self) -> int:
         """Bytes of the frame that nothing refers to."""
         return self._frame.dead_bytes

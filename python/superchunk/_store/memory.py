@@ -333,6 +333,11 @@ class MemoryStore(TableView):
             table.assign_settings(settings)
 
     @property
+    def meta(self) -> Mapping[str, bytes]:
+        """The fixed metalayers, raw."""
+        return self._open.meta
+
+    @property
     def seals(self) -> range | None:
         """The entries whose chunks have seals, of those that it began with; None: no seal proves anything."""
         return self._open.seals

@@ -82,11 +82,6 @@ class TableView(ABC):
         return self._open.vlblocks
 
     @property
-    def meta(self) -> Mapping[str, bytes]:
-        """The fixed metalayers, raw."""
-        return self._open.meta
-
-    @property
     def vlmeta(self) -> Mapping[str, bytes]:
         """The vlmetalayers, each one chunk."""
         return self._open.vlmeta
