@@ -13,9 +13,9 @@ from other_process import PATIENCE, in_child
 
 import superchunk
 from superchunk._store import forks as _forks
-from superchunk._store.followed import FollowedFile
-from superchunk._store.followed_folder import FollowedFolder
+from superchunk._store.contiguous import ContiguousState
 from superchunk._store.memory import MemoryStore
+from superchunk._store.sparse import SparseState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +162,7 @@ def test_a_child_reads_beside_a_transaction_of_another_thread(path: str) -> None
 def test_a_child_loads_what_a_thread_was_in_the_middle_of_taking_over(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout = FollowedFile if os.path.isfile(path) else FollowedFolder  # noqa: PTH113
+    layout = ContiguousState if os.path.isfile(path) else SparseState  # noqa: PTH113
     adopted = layout._adopt
     changed = (
         f"import superchunk; s = superchunk.open({path!r}, mode='a'); s.append_data(bytes([3]) * {CHUNK}); s.close()"
@@ -172,7 +172,7 @@ def test_a_child_loads_what_a_thread_was_in_the_middle_of_taking_over(
         subprocess.run([sys.executable, "-c", changed], check=True)
 
         def follow(busy: Busy) -> None:
-            def half(state: FollowedFile, loaded: object) -> None:
+            def half(state: ContiguousState, loaded: object) -> None:
                 if threading.current_thread() is not threading.main_thread():
                     state.nbytes = 1  # the rest is still that of before
                     busy.stay()

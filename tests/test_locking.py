@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import superchunk
-from superchunk._store.followed import FollowedFile
+from superchunk._store.contiguous import ContiguousState
 from superchunk._store.sparse import SparseState
 from superchunk.exceptions import LockedError
 
@@ -153,7 +153,7 @@ def test_a_frame_that_another_process_compacts_meanwhile_is_opened_for_writing(
     with superchunk.SChunk(400, os.urandom(800), urlpath=path, contiguous=contiguous, locking=True) as s:
         s.delete_chunk(0)
         last = s[:]
-    layout: type[CommittedFrame] = FollowedFile if contiguous else SparseState
+    layout: type[CommittedFrame] = ContiguousState if contiguous else SparseState
     enable = layout.enable_writing
     compacted: list[str] = []
 

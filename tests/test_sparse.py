@@ -289,7 +289,7 @@ def test_a_chunk_lost_with_the_power_is_noticed(path: Path, loss: str, monkeypat
         file.write_bytes(file.read_bytes()[:20] if loss == "cut" else bytes(file.stat().st_size))
     FrameStore.open(path).close()  # the machine did not start again, so nothing was lost
     monkeypatch.setattr(seals, "after_power_loss", lambda _: True)
-    monkeypatch.setattr("superchunk._store.followed_folder.after_power_loss", lambda _: True)
+    monkeypatch.setattr("superchunk._store.sparse_loading.after_power_loss", lambda _: True)
     with pytest.raises(DamagedFrameError, match=r"chunk 0, file 00000003\.chunk"):
         FrameStore.open(path)
     with closing(FrameStore.open(path, recover=True)) as store:

@@ -18,7 +18,7 @@ import superchunk
 from superchunk._format.integrity import SEAL_LEN
 from superchunk._integrity.inspect import examine
 from superchunk._store.file import FileBytes
-from superchunk._store.followed_folder import whole_chunks
+from superchunk._store.sparse_loading import whole_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,8 +15,8 @@ from superchunk._codec.encoder import Encoder, with_typesize
 from superchunk._codec.parameters import cparams_of
 from superchunk._store.file import FileBytes
 from superchunk._store.folder import is_folder, open_folder
-from superchunk._store.followed_folder import absolute, read_present
 from superchunk._store.loading import settings_of
+from superchunk._store.sparse_loading import absolute, read_present
 from superchunk._store.staging import StagedChunk, place_chunk
 from superchunk._store.target import identify
 from superchunk.exceptions import ArgumentError

@@ -4,10 +4,10 @@
 
     protocol    ChunkSource, ChunkStore                    what a place for chunks must do
     memory      chunks in memory
-    frames      FrameStore over handles                    a handle on the one state of a frame in this process
+    frames      FrameStore                                 a handle on the one state of a frame in this process
     changes     committed                                  changes with marks, and when they are committed
-    followed    contiguous                                 one file: following it, its commits
-    followed_folder  chunk_files  sparse                   a directory: the same
+    contiguous                                             one file: following it, its commits
+    sparse      sparse_loading                             a directory: the same
     locks       sidecar  shared_locks                      who may write now
     target      names  staging  orphans  recovery          what lies at a path, names taken, what a crash left
     cframe      transfer  copying                          whole frames as bytes, and from store to store

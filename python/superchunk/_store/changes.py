@@ -69,6 +69,7 @@ class Mark(ABC):
     fixed_size: int
     vlblocks: bool | None
     live: tuple[int, int] | None
+    meta: Mapping[str, bytes]
     vlmeta: Mapping[str, bytes]
     settings: FrameSettings
     urgent: bool
@@ -77,9 +78,9 @@ class Mark(ABC):
     """The entries whose chunks have seals; None: no seal proves anything."""
 
     @property
-    @abstractmethod
-    def meta(self) -> Mapping[str, bytes]:
-        """The fixed metalayers, raw."""
+    def sealed(self) -> bool:
+        """Whether seals behind chunks proved something then."""
+        return False
 
     @abstractmethod
     def place(self, entry: int, nchunk: int) -> Source:
@@ -103,10 +104,14 @@ class PastTable(ChunkTable):
         self.version = mark.version
         self.mark = mark
         self.meta = mark.meta
-        """The fixed metalayers, raw."""
         self.seals = mark.seals
         """The entries whose chunks have seals; None: no seal proves anything."""
         self.place = mark.place  # type: ignore[method-assign]
+
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks proved something then."""
+        return self.mark.sealed
 
     def changed_since(self, version: int) -> bool:
         """Return False: nothing changes it."""
@@ -319,6 +324,7 @@ class MutableChunkTable(ChunkTable, ABC):
             "fixed_size": self.fixed_size,
             "vlblocks": self._vlblocks,
             "live": self._live,
+            "meta": self.meta,
             "vlmeta": self.vlmeta,
             "settings": self.settings,
             "urgent": self._urgent,
@@ -331,7 +337,7 @@ class MutableChunkTable(ChunkTable, ABC):
         self.index.rollback(mark.journal)
         self.nbytes, self.fixed_size = mark.nbytes, mark.fixed_size
         self._vlblocks, self._live = mark.vlblocks, mark.live
-        self.vlmeta, self.settings = mark.vlmeta, mark.settings
+        self.meta, self.vlmeta, self.settings = mark.meta, mark.vlmeta, mark.settings
         self._urgent, self._edits = mark.urgent, mark.edits
         self._sizes = self._starts = None
         self._specials.clear()

@@ -112,15 +112,14 @@ class FrameMark(Mark):
 
     written: int
     raw_header: bytes
-    layers: Mapping[str, tuple[int, int]]
     dirty: bool
     index_changed: bool
     authors: frozenset[object]
 
     @property
-    def meta(self) -> Mapping[str, bytes]:
-        """The fixed metalayers, raw."""
-        return {name: self.raw_header[at : at + n] for name, (at, n) in self.layers.items()}
+    def sealed(self) -> bool:
+        """Whether seals behind chunks proved something then: nobody else had changed the frame."""
+        return self.seals is not None
 
 
 class _Held:
@@ -153,8 +152,6 @@ class CommittedFrame(MutableChunkTable):
         """Those who use it."""
         self.authors: frozenset[object] = frozenset()
         """Who has made the changes that wait for their commit."""
-        self.replacing = False
-        """Whether another file is taking the present one's place."""
         self._read_by: ref[_Held] | None = None
         self._committed_mark: Mark | None = None
         """The committed state, noted down when the first change after it begins."""
@@ -260,11 +257,16 @@ class CommittedFrame(MutableChunkTable):
         except OSError as error:
             raise storage_error(error, self.path) from error
 
-    def read_unchanged(
-        self, request: _engine.Request, itemsize: int, out: Buffer | None, box: Box | None
+    def read_small(
+        self,
+        start: int,  # noqa: ARG002
+        stop: int,  # noqa: ARG002
+        itemsize: int,  # noqa: ARG002
+        out: Buffer | None,  # noqa: ARG002
+        box: Box | None,  # noqa: ARG002
     ) -> bytes | None:
-        """Return what a request for a little of one chunk asks for, None if anything has changed or goes wrong."""
-        return self._watch.read(request, itemsize, out, box)
+        """Return None: only of one file a small part is read in one call."""
+        return None
 
     @abstractmethod
     def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
@@ -311,11 +313,6 @@ class CommittedFrame(MutableChunkTable):
     def dead_bytes(self) -> int:
         """Bytes of the committed frame and of what waits that nothing refers to."""
 
-    def changed_since(self, version: int) -> bool:
-        """Return whether chunks read since `version` may be of more than one state."""
-        # In this order: what began in the middle of a move ends in it, or with another version.
-        return self.replacing or self.version != version
-
     @property
     def _still(self) -> bool:
         """Whether somebody reads this state, who may hold the lock for long."""
@@ -360,7 +357,7 @@ class CommittedFrame(MutableChunkTable):
         self._vlblocks = None if header.nbytes else header.vlblocks
         self._raw_header = loaded.raw_header
         self._layers = loaded.layers
-        self._meta: dict[str, bytes] | None = None
+        self.meta = self._layers_in(loaded.raw_header) if loaded.layers else {}
         self._index_len, self._index_of = loaded.index_len, len(loaded.index)
         self._trailer_len = loaded.trailer_len
         self._live = None if header.nbytes else (0, 0)
@@ -381,17 +378,11 @@ class CommittedFrame(MutableChunkTable):
         self._committed_nchunks = nchunks
         self._index_changed = self._dirty = False
         self._written = 0
-        self._meta = None
         self.authors = frozenset()
 
-    @property
-    def meta(self) -> Mapping[str, bytes]:
-        """The fixed metalayers, raw."""
-        meta = self._meta
-        if meta is None:
-            raw, layers = self._raw_header, self._layers
-            meta = self._meta = {name: raw[at : at + n] for name, (at, n) in layers.items()} if layers else {}
-        return meta
+    def _layers_in(self, raw: bytes) -> Mapping[str, bytes]:
+        """Return the fixed metalayers that a header has."""
+        return {name: raw[at : at + length] for name, (at, length) in self._layers.items()}
 
     @property
     def header_bytes(self) -> bytes:
@@ -448,7 +439,6 @@ class CommittedFrame(MutableChunkTable):
         noted = super()._noted()
         noted["written"] = self._written
         noted["raw_header"] = self._raw_header
-        noted["layers"] = self._layers
         noted["dirty"] = self._dirty
         noted["index_changed"] = self._index_changed
         noted["authors"] = self.authors
@@ -463,7 +453,6 @@ class CommittedFrame(MutableChunkTable):
         self._undo(noted)
         self._written, self._raw_header = noted.written, noted.raw_header
         self._dirty, self._index_changed, self.authors = noted.dirty, noted.index_changed, noted.authors
-        self._meta = None
         super().undo(mark)
 
     def _undo(self, mark: Any) -> None:
@@ -526,7 +515,7 @@ class CommittedFrame(MutableChunkTable):
         at, length = self._layers[name]
         raw = self._raw_header
         self._raw_header = raw[:at] + bytes(content) + raw[at + length :]
-        self._meta = None
+        self.meta = self._layers_in(self._raw_header)
         self._edited(at_once=at_once)
 
     def _changed(self) -> None:

@@ -20,8 +20,8 @@ from superchunk.exceptions import TruncatedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from superchunk._store.contiguous import ContiguousState
     from superchunk._store.file import FileBytes
-    from superchunk._store.followed import FollowedFile
 
 __all__ = ["copy_chunks", "renew_seals"]
 
@@ -31,7 +31,7 @@ _GROUP = 1024
 
 
 def copy_chunks(
-    state: FollowedFile, file: FileBytes, end: int, progress: Callable[[int, int], object] | None = None
+    state: ContiguousState, file: FileBytes, end: int, progress: Callable[[int, int], object] | None = None
 ) -> tuple[int, Sequence[int]]:
     """Write the chunks of `state`, in index order, from byte `end` of `file` on.
 
@@ -124,7 +124,7 @@ class _Output:
             self._parts, self._held = [], 0
 
 
-def renew_seals(state: FollowedFile) -> None:
+def renew_seals(state: ContiguousState) -> None:
     """Bring seals up to date that another writer left behind a chunk that it changed.
 
     Raises

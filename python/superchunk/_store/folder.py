@@ -19,9 +19,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from superchunk._format.index import ENTRY_LEN
 from superchunk._store.file import remove_file, remove_folder, storage_error
+from superchunk.exceptions import FormatError
+
+if TYPE_CHECKING:
+    from superchunk._engine import Source
+    from superchunk._store.file import FileBytes
 
 __all__ = [
     "INDEX_NAME",
@@ -37,6 +43,7 @@ __all__ = [
     "list_folder",
     "open_folder",
     "pin_name",
+    "place_in",
     "remove_frame_folder",
     "staging_name",
 ]
@@ -45,6 +52,9 @@ INDEX_NAME: Final = "chunks.b2frame"
 LAST_SYNCED_NAME: Final = ".settled.b2frame"
 MAX_ID: Final = 2**32 - 1
 """The largest id that a file name can have."""
+
+_CHUNK_LIMIT = 2**31 + 64
+"""Bytes that are looked at in a chunk file: the largest chunk and its seal."""
 
 _LOCK_NAME = ".b2lock"
 _HEX = 16
@@ -117,6 +127,13 @@ def open_folder(path: str) -> int:
         raise
     except OSError as error:
         raise storage_error(error, path) from error
+
+
+def place_in(folder: FileBytes, entry: int, nchunk: int) -> Source:
+    """Return a chunk's file in an open directory, though another one may have its name by now."""
+    if entry > MAX_ID:
+        raise FormatError(f"index entry {nchunk}", at=ENTRY_LEN * nchunk, expected=f"at most {MAX_ID}", found=entry)
+    return ((folder.read_fd, f"{folder.path}/{chunk_name(entry)}"), 0, _CHUNK_LIMIT)
 
 
 class Listing:

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import get_ident
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from superchunk import _engine
 from superchunk._format.index import Index
@@ -27,12 +27,12 @@ from superchunk._store.view import TableView
 from superchunk.exceptions import ClosedError, FormatError, SuperchunkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from superchunk._engine import Source
     from superchunk._store.changes import PastTable
-    from superchunk._store.protocol import ChunkStore, FrameSettings
+    from superchunk._store.protocol import ChunkList, ChunkStore, FrameSettings
 
 __all__ = ["MemoryStore"]
 
@@ -47,14 +47,9 @@ _LOOKS = 20
 class _MemoryMark(Mark):
     """What a table in memory was."""
 
-    layers: Mapping[str, bytes]
     base_place: Callable[[int, int], Source]
     blobs: dict[int, Source]
     following: int
-
-    @property
-    def meta(self) -> Mapping[str, bytes]:
-        return self.layers
 
     def place(self, entry: int, nchunk: int) -> Source:
         blob = self.blobs.get(entry)
@@ -72,7 +67,6 @@ class _MemoryTable(MutableChunkTable):
     """Own chunks by their entries, which are never given twice."""
     following: int
     """The next entry of an own chunk."""
-    meta: Mapping[str, bytes]
     base_most = 0
     """How many chunks can be stored in the base."""
     base_place: Callable[[int, int], Source]
@@ -81,6 +75,16 @@ class _MemoryTable(MutableChunkTable):
     def place(self, entry: int, nchunk: int) -> Source:
         blob = self.blobs.get(entry)
         return self.base_place(entry, nchunk) if blob is None else blob
+
+    def places(self, numbered: Iterable[tuple[int, int]]) -> list[Source]:
+        blobs, base_place, special = self.blobs, self.base_place, self._special
+        found: list[Source] = []
+        for nchunk, entry in numbered:
+            blob = blobs.get(entry)
+            if blob is None:
+                blob = base_place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
+            found.append(blob)
+        return found
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         entries = range(self.following, self.following + len(chunks))
@@ -91,7 +95,7 @@ class _MemoryTable(MutableChunkTable):
     def mark(self, blobs: dict[int, Source] | None = None) -> _MemoryMark:
         """Return what the table is now, with chunks of its own that do not change if `blobs` are given."""
         noted = self._noted()
-        noted["layers"], noted["base_place"] = self.meta, self.base_place
+        noted["base_place"] = self.base_place
         noted["blobs"], noted["following"] = self.blobs if blobs is None else blobs, self.following
         return _MemoryMark(noted)
 
@@ -103,7 +107,6 @@ class _MemoryTable(MutableChunkTable):
             return
         super().undo(mark)
         noted = cast("_MemoryMark", mark)
-        self.meta = noted.layers
         for entry in range(noted.following, self.following):
             self.blobs.pop(entry, None)
 
@@ -273,7 +276,7 @@ class MemoryStore(TableView):
 
     @property
     def _open(self) -> _MemoryTable | PastTable:
-        table = self._present
+        table = self._table or self._present
         return self._whole(table) if table.changes else table
 
     def _whole(self, table: _MemoryTable) -> _MemoryTable | PastTable:
@@ -292,13 +295,13 @@ class MemoryStore(TableView):
             time.sleep(0)  # it is over in a moment
         return table
 
-    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `ask` returns for these arguments, of one state though other threads change it."""
+    def read_consistent(self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `read` returns, given the list of chunks, of one state though other threads change it."""
         for _ in range(_LOOKS):
             table = self._open
             version = table.version
             try:
-                answer = ask(*args, **kwargs)
+                answer = read(table, *args, **kwargs)
             except SuperchunkError:
                 if self._open is table and table.version == version:
                     raise
@@ -307,7 +310,7 @@ class MemoryStore(TableView):
                     return answer
             time.sleep(0)
         with self._present.lock:
-            return ask(*args, **kwargs)
+            return read(self._open, *args, **kwargs)
 
     @contextmanager
     def pinned(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A frame in a directory: how its files change, and how a commit switches to them.
+"""A frame in a directory: its files, how a commit switches to them, and how others' commits are followed.
 
 ::
 
@@ -8,50 +8,68 @@
                                     00000000.chunk                00000002.chunk 00000003.chunk   tidied up
 
 A chunk file is written once, with its seal, under an id that no index names; a commit writes
-a new index file aside and gives it the old one's name. Files that no index names any
-more are removed after that. What is on the disk for sure, and what snapshots go by, stays: see `kept`.
+a new index file aside and gives it the old one's name. A file is pending until a commit names it, and
+garbage once the index that names it is replaced, unless an index that is retained names it too: the last
+synced one, or one that a snapshot references. What cannot be removed waits for the next commit.
 
-Source: docs/format/sparse.md, "Commits"; docs/format/integrity.md.
+Chunk files are opened when they are read, and a commit may remove some afterwards. So
+whoever read chunks has to ask `changed_since` whether what was read may belong to several commits,
+and then read again; or read within `pinned`, which keeps writers from removing anything.
+
+Source: docs/format/sparse.md; docs/format/integrity.md.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from superchunk import _engine
+from superchunk._format.index import Index, count_special
+from superchunk._format.integrity import SEAL_LEN
 from superchunk._store import registry
-from superchunk._store.chunk_files import BELOW_CBYTES, ChunkFiles, try_to_remove
+from superchunk._store.changes import PastTable
 from superchunk._store.chunk_ids import ChunkIds
-from superchunk._store.committed import empty_frame
-from superchunk._store.contiguous import about, refuse_if_written
+from superchunk._store.committed import CommittedFrame, FrameMark, empty_frame
+from superchunk._store.contiguous import refuse_if_written
 from superchunk._store.file import (
     FileBytes,
+    RetiredFiles,
     link_file,
     make_folder,
     remove_file,
     remove_folder,
     replace_file,
+    storage_error,
     sync_files,
     sync_folder,
 )
 from superchunk._store.folder import (
     INDEX_NAME,
+    LAST_SYNCED_NAME,
     aside_in,
+    chunk_name,
     joined,
     list_folder,
     open_folder,
+    pin_name,
+    place_in,
     remove_frame_folder,
 )
-from superchunk._store.followed_folder import absolute, last_synced_frame, read_present
-from superchunk._store.loading import PROBE_LEN, proof_of
-from superchunk._store.locks import leads_to, separate
+from superchunk._store.loading import PROBE_LEN, about, proof_of
+from superchunk._store.locks import WriterLock, leads_to, separate
 from superchunk._store.names import aside_of, take_name
 from superchunk._store.orphans import remove_orphans
-from superchunk._store.shared_locks import unlock_shared
+from superchunk._store.retained import RetainedIndex, load_index
+from superchunk._store.seals import ENTRIES_END
+from superchunk._store.shared_locks import is_share_locked, lock_shared, unlock_shared
+from superchunk._store.sparse_loading import absolute, is_present, last_synced_frame, read_present
+from superchunk._store.staging import PlacedChunk, read_staged
 from superchunk.exceptions import (
+    ArgumentError,
     DamagedFrameError,
     FormatError,
     NewerFormatError,
@@ -60,15 +78,37 @@ from superchunk.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from superchunk._store.committed import CommittedFrame
+    from superchunk._engine import Source
+    from superchunk._store.loading import Loaded
     from superchunk._store.protocol import FrameSettings
     from superchunk._store.registry import Use
+    from superchunk._store.staging import StagedChunk
     from superchunk._store.target import ReplaceRule
     from superchunk.params import SyncLevel
 
 __all__ = ["SparseState"]
+
+_BELOW_CBYTES = 32
+"""How far below the bytes of all chunks C-Blosc2 wants every id."""
+_MOST_MOVES = 1000
+
+
+@dataclass(frozen=True, init=False)
+class FolderMark(FrameMark):
+    """What a frame in a directory was."""
+
+    folder: FileBytes
+    file: FileBytes
+    """The index file, which entries may still have to be read from."""
+    pending: int
+    placed: int
+    dropped: int
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        """Return the file of chunk `nchunk`."""
+        return place_in(self.folder, entry, nchunk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +122,31 @@ class Switch:
     """Whether all that it names is on the disk."""
 
 
-class SparseState(ChunkFiles):
-    """A sparse frame that can be changed; shared by the handles of this process."""
+class SparseState(CommittedFrame):
+    """A sparse frame in a directory, and the lock that writers take on it; shared by the handles of this process."""
 
+    sparse = True
     switch: Switch | None
+
+    def __init__(self, folder: FileBytes, file: FileBytes, loaded: Loaded, *, private: bool = False) -> None:
+        """Take over the open directory and the open index file, which says `loaded`."""
+        self._ids = ChunkIds()
+        self._forget_files()
+        self.folder = folder
+        """The directory; its path is absolute."""
+        self.file = file
+        """The index file."""
+        self.private = private
+        """Whether it is for one handle that stays at a state, and pinned."""
+        self.unpublished: str | None = None
+        """The name that the directory gets with its first commit, if it waits for that."""
+        self.fresh = False
+        """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
+        self._retired = RetiredFiles()
+        self._writer = WriterLock()
+        self._takes_lock_turns = False
+        self._new_name = True  # for all that is known, as in `followed`
+        super().__init__(folder.path, loaded)
 
     # Opening.
 
@@ -214,6 +275,192 @@ class SparseState(ChunkFiles):
                 raise DamagedFrameError(damage, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
         return cls(folder, file, loaded, private=private)
 
+    def _adopt(self, loaded: Loaded) -> None:
+        record = loaded.record
+        self._was_synced = bool(record is not None and record.last_synced and loaded.sealed is not False)
+        # C-Blosc2 writes no seals, and takes away those of chunks that it changes.
+        self._all_sealed = not len(loaded.index) or bool(
+            record is not None and loaded.sealed is not False and not record.sealed_from
+        )
+        self._header_cbytes = loaded.header.cbytes
+        super()._adopt(loaded)
+        if self._writer.held:
+            self._learn_files()
+
+    def _first_sealed(self) -> int:
+        return 0 if self._all_sealed else ENTRIES_END
+
+    # Reading.
+
+    def place(self, entry: int, nchunk: int) -> Source:
+        """Return the file of chunk `nchunk`."""
+        return place_in(self.folder, entry, nchunk)
+
+    def places(self, numbered: Iterable[tuple[int, int]]) -> list[Source]:
+        """Return the files of chunks given by number and entry; special chunks whole."""
+        folder, special = self.folder, self._special
+        return [place_in(folder, entry, nchunk) if entry >= 0 else special(entry, nchunk) for nchunk, entry in numbered]
+
+    @property
+    def live(self) -> tuple[int, int]:
+        """Compressed bytes of the stored chunks, as the header has it, and how many are not stored."""
+        live = self._live
+        if live is None:
+            index = self.index
+            specials = 0
+            if index.repeated_entry is not None:
+                specials = len(index) if index.repeated_entry < 0 else 0
+            else:
+                specials = sum(count_special(entries) for _, entries in index.slabs())
+            live = self._live = (self._header_cbytes, specials)
+        return live
+
+    @property
+    def dead_bytes(self) -> int:
+        """Bytes of chunk files that the present state does not name."""
+        with self.lock:
+            named = self._named()
+            chunks = list_folder(self.folder.path, sizes=True).chunks
+            return sum(size for ident, size in chunks.items() if ident not in named)
+
+    def _named(self) -> set[int]:
+        """Return the ids that the present state names."""
+        index = self.index
+        if index.repeated_entry is not None:
+            return {index.repeated_entry} if index.repeated_entry >= 0 else set()
+        return {entry for entry in index.slice(0, len(index)) if entry >= 0}
+
+    # Following.
+
+    def refresh(self, *, force: bool = False, whole: bool = False) -> bool:
+        """Follow another process's commit; return whether there was one."""
+        try:
+            if not (force or whole or self._watch.changed()):  # every access asks
+                return False
+        except OSError as error:
+            raise storage_error(error, self.file.path) from error
+        if self._still:  # somebody, who may hold the lock for long, reads this state
+            return False
+        with self.lock:
+            if self.unpublished is not None or not (force or self.is_changed() or (whole and self._is_other())):
+                return False
+            waiting = self.waiting
+            try:
+                if not self._reload():
+                    return False  # it was removed, and nothing has its name
+            except SuperchunkError as error:
+                raise about(error, self.path) from error
+        if waiting:
+            raise StorageError(
+                f"{self.path}: changed by another process while changes made here waited"
+                " for their commit; those are lost"
+            )
+        return True
+
+    def _is_other(self) -> bool:
+        """Return whether our index file, read as a whole, says anything else than it did."""
+        try:
+            return not self._is_same(load_index(self.file))
+        except FormatError:  # C-Blosc2 may be in the middle of changing it: loading waits for the end
+            return True
+
+    def _watch_for(self, probe: bytes) -> _engine.Watch:
+        return _engine.Watch(self.file.read_fd, 0, probe, (self.folder.read_fd, INDEX_NAME), self._proven)
+
+    @property
+    def _committed_range(self) -> tuple[int, int]:
+        return len(self._raw_header), self.frame_len
+
+    def changed_since(self, version: int) -> bool:
+        """Return whether what was read since `version` may be of more than one commit."""
+        still = self._still  # before the version: who is in there now may have loaded another state first
+        if super().changed_since(version):
+            return True
+        return not still and (self.is_changed() or super().changed_since(version))
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Keep the present state, and the files it names, while the block reads; writers elsewhere go on."""
+        with self.lock:
+            pinned = not (self._still or self.private or self._writer.held) and self._lock_present()
+            try:
+                with super().pinned():
+                    yield
+            finally:
+                if pinned:
+                    unlock_shared(self.file)
+
+    def _lock_present(self) -> bool:
+        """Pin the present index file, after following to it; return False if there is none any more."""
+        for _ in range(_MOST_MOVES):
+            file = self.file
+            lock_shared(file)
+            if is_present(file, self.folder):
+                self.refresh()  # for C-Blosc2 changes it where it is
+                if self.file is file:
+                    return True
+            unlock_shared(file)
+            if not self._reload():
+                return False
+        return False
+
+    def _reload(self) -> bool:
+        """Load what has the frame's name now; return False if nothing has."""
+        if leads_to(self.folder.path, self.folder.read_fd):
+            try:
+                file, loaded = read_present(self.folder, patient=True, pinned=self.private)
+            except FileNotFoundError:
+                return False
+            with self._moved():
+                self._replace_file(file)
+                self._adopt(loaded)
+            return True
+        try:
+            fd = open_folder(self.folder.path)
+        except FileNotFoundError:
+            return False
+        self._move(FileBytes(self.folder.path, fd))
+        return True
+
+    def _move(self, folder: FileBytes) -> None:
+        """Go on with the directory that has taken this one's name."""
+        try:
+            key = (*folder.identity(), 0)
+            other = None if self.private else registry.state_of(key)
+            if other is not None:  # this process made it, or found it first
+                folder.close()
+                self.changes.clear()
+                self._dirty = False
+                self.successor = other
+                return
+            file, loaded = read_present(folder, patient=True, pinned=self.private)
+            if self._writer.held:
+                self._writer.release()
+                self._writer.acquire(folder.read_fd, self.path, shared=self._takes_lock_turns)
+        except BaseException:
+            folder.close()
+            raise
+        with self._moved():
+            old, self.folder = self.folder, folder
+            self._retired.add(old)
+            registry.move(self, key)
+            self._replace_file(file)
+            self._adopt(loaded)
+
+    def _replace_file(self, file: FileBytes) -> None:
+        """Take `file` for the index file; readers may be busy in the old one."""
+        old, self.file = self.file, file
+        if self.private:
+            unlock_shared(old)
+        self._retired.add(old)
+
+    # Writing, by one process at a time.
+
+    @property
+    def writing(self) -> bool:
+        """Whether this process has the frame for writing."""
+        return self._writer.held
+
     def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
 
@@ -245,6 +492,159 @@ class SparseState(ChunkFiles):
             except BaseException:
                 self._writer.release()
                 raise
+
+    def disable_writing(self) -> None:
+        """Let other processes write."""
+        self._writer.release()
+        self._close_retained()
+        self._forget_files()
+
+    def _forget_files(self) -> None:
+        """Know nothing of files beyond what the index says."""
+        self._pending: list[int] = []
+        """Ids of the files written since the last commit."""
+        self._placed: list[int] = []
+        """Ids of files by other writers taken up since the last commit."""
+        self._dropped: list[int] = []
+        """Ids that left the index since the last commit."""
+        self._garbage: set[int] = set()
+        """Ids that no commit names, whose files are to be removed."""
+        self._held: set[int] = set()
+        """Ids that only an index that is retained may name."""
+        self._last_synced: RetainedIndex | None = None
+        self._pins: list[RetainedIndex] = []
+        self._unsynced: list[int] | None = None
+        """Ids of committed files that may not be on the disk; None: all of them."""
+        self._synced = False
+        """Whether all of the committed state is on the disk."""
+        self._shared = False
+        """Whether two entries name one file, as a damaged or hostile index may."""
+
+    def _learn_files(self, *, tidy: bool = False) -> None:
+        """Find out which files there are, and who references them."""
+        reserved = self._ids.reserved
+        self._close_retained()
+        self._forget_files()
+        if self.index.repeated_entry is None:  # an index that is read from its file would lose that
+            self.index = Index(self.index.slice(0, len(self.index)))
+        named = self._named()
+        self._shared = len(named) + self.live[1] != len(self.index)
+        listing = list_folder(self.folder.path, display_path=self.path)
+        self._ids = ChunkIds(max((*named, *listing.chunks, *reserved), default=-1) + 1)
+        self._ids.reserved = reserved
+        if listing.last_synced:
+            self._last_synced = RetainedIndex(joined(self.folder.path, LAST_SYNCED_NAME))
+        self._pins = [RetainedIndex(joined(self.folder.path, name)) for name in listing.pinned]
+        self._synced = self._was_synced
+        self._unsynced = [] if self._synced else None
+        if tidy:
+            self._garbage = listing.chunks.keys() - named - reserved
+            for name in listing.unfinished:
+                try_to_remove(joined(self.folder.path, name))
+            self._committed()
+
+    # Changing.
+
+    def mark(self) -> FolderMark:
+        """Return what the frame is now."""
+        noted = self._noted()
+        noted["folder"], noted["file"] = self.folder, self.file
+        noted["pending"], noted["placed"] = len(self._pending), len(self._placed)
+        noted["dropped"] = len(self._dropped)
+        return FolderMark(noted)
+
+    def _undo(self, mark: Any) -> None:
+        """Come back to the chunk files of `mark`; files written since are removed."""
+        for ident in self._pending[mark.pending :]:
+            if not try_to_remove(self._path_of(ident)):
+                self._garbage.add(ident)
+        self._ids.reserved.update(self._placed[mark.placed :])
+        del self._pending[mark.pending :], self._placed[mark.placed :], self._dropped[mark.dropped :]
+
+    def committed(self) -> CommittedFrame | PastTable | None:
+        """Return the committed state; what its chunks take stands in the header."""
+        past = super().committed()
+        if isinstance(past, PastTable) and past._live is None:  # noqa: SLF001 - of one package
+            index = past.index
+            specials = sum(entry < 0 for entry in index.slice(0, len(index)))
+            past._live = (self._header_cbytes, specials)  # noqa: SLF001 - as above
+        return past
+
+    def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
+        """Write each of `chunks` into a file of its own."""
+        self._check_name()
+        return [self._take_up(chunk) if isinstance(chunk, PlacedChunk) else self._write_file(chunk) for chunk in chunks]
+
+    def _check_name(self) -> None:
+        """Make sure that nothing is written into a directory that has taken this one's name."""
+        if not leads_to(self.folder.path, self.folder.read_fd):
+            raise StorageError(
+                f"{self.path}: the directory was removed or replaced while it was open; nothing was written"
+            )
+
+    def _write_file(self, chunk: bytes) -> int:
+        most = self.live[0] - _BELOW_CBYTES
+        while True:
+            ident = self._ids.take(most, self._taken)
+            try:
+                file = FileBytes.create(
+                    self._path_of(ident), like=self.file, display_path=joined(self.path, chunk_name(ident))
+                )
+            except StorageError as error:
+                if error.errno == errno.EEXIST:
+                    continue
+                raise
+            break
+        self._garbage.discard(ident)
+        self._held.discard(ident)
+        self._pending.append(ident)
+        parts = [chunk, _engine.seal(chunk)] if self.sealing else [chunk]
+        self._all_sealed = self._all_sealed and self.sealing
+        try:
+            file.pwrite(parts, 0)
+        finally:
+            file.close()
+        self._written += sum(map(len, parts))
+        return ident
+
+    def _take_up(self, chunk: PlacedChunk) -> int:
+        """Name a chunk file that another writer has put there."""
+        self._placed.append(chunk.ident)
+        self._ids.reserved.discard(chunk.ident)
+        self._written += len(chunk) + SEAL_LEN
+        return chunk.ident
+
+    def reserve(self, count: int) -> range:
+        """Set `count` ids aside for chunk files that other writers place."""
+        return self._ids.reserve(count)
+
+    def staged(self, staged: StagedChunk) -> bytes:
+        """Return a staged chunk, checked; see `FrameStore.staged`."""
+        if staged.chunk_id not in self._ids.reserved:
+            raise ArgumentError(
+                f"chunk_id: expected one that reserve_chunk_ids gave and that is not in use yet, got {staged.chunk_id}"
+            )
+        return read_staged(self.folder.path, staged)
+
+    def _path_of(self, ident: int) -> str:
+        return f"{self.folder.path}/{chunk_name(ident)}"
+
+    def _taken(self) -> set[int]:
+        """Return the ids that a new file cannot have."""
+        return self._named() | list_folder(self.folder.path, display_path=self.path).chunks.keys() | self._ids.reserved
+
+    def _count_out(self, nchunk: int) -> None:
+        entry = self.index[nchunk]
+        stored, specials = self.live
+        if entry < 0:
+            self._live = (stored, specials - 1)
+            return
+        try:
+            cbytes = _engine.sizes([self.place(entry, nchunk)])[0][1]
+        except SuperchunkError:
+            cbytes = 0  # it can be removed all the same
+        self._live = (max(stored - cbytes, 0), specials)
+        self._dropped.append(entry)
 
     # Committing.
 
@@ -355,7 +755,7 @@ class SparseState(ChunkFiles):
 
     def _too_large(self) -> bool:
         """Return whether an id is so large that C-Blosc2 would not open the frame, and a smaller one is free."""
-        most = self.live[0] - BELOW_CBYTES
+        most = self.live[0] - _BELOW_CBYTES
         if self._ids.following - 1 <= most or self._dirty or not self._writer.held:
             return False
         named = self._named()
@@ -366,7 +766,7 @@ class SparseState(ChunkFiles):
 
     def _renumber(self) -> bool:
         """Give files with ids that C-Blosc2 would not open smaller ones; return whether any got one."""
-        most = self.live[0] - BELOW_CBYTES
+        most = self.live[0] - _BELOW_CBYTES
         repeated = self.index.repeated_entry
         if self._ids.following - 1 <= most or (repeated is not None and repeated < 0):
             return False
@@ -386,6 +786,77 @@ class SparseState(ChunkFiles):
             self.index.replace(nchunk, new)
             self._index_changed = done = True
         return done
+
+    # Files that are needed no more.
+
+    def _retain_last_synced(self) -> None:
+        """Before a commit that may get lost: keep the present index file, if none is retained."""
+        if self._last_synced is not None and self._last_synced.exists():
+            return
+        folder = self.folder.path
+        path = joined(folder, LAST_SYNCED_NAME)
+        try:
+            link_file(joined(folder, INDEX_NAME), path, display_path=self.path)
+        except StorageError as error:
+            if error.errno != errno.EEXIST:
+                raise
+        sync_folder(folder, display_path=self.path)
+        self._last_synced = RetainedIndex(path)
+
+    def _keep_pinned(self) -> None:
+        """Before the present index file is replaced: give it another name if a snapshot references it."""
+        if is_share_locked(self.file):
+            folder = self.folder.path
+            path = joined(folder, pin_name())
+            link_file(joined(folder, INDEX_NAME), path, display_path=self.path)
+            self._pins.append(RetainedIndex(path))
+
+    def _committed(self) -> None:
+        """Remove the files that nothing references any more; what cannot be removed waits."""
+        try:
+            self._drop_unreferenced()
+            self._remove_garbage()
+        except SuperchunkError:
+            return
+
+    def _drop_unreferenced(self) -> None:
+        gone: list[RetainedIndex] = []
+        if self._last_synced is not None and self._synced:
+            gone.append(self._last_synced)
+        gone += [retained for retained in self._pins if not retained.in_use()]
+        for retained in gone:
+            retained.remove()
+            if retained is self._last_synced:
+                self._last_synced = None
+            else:
+                self._pins.remove(retained)
+        if gone:
+            self._garbage |= self._held
+            self._held = set()
+            self._ids.look_again()
+
+    def _remove_garbage(self) -> None:
+        if not self._garbage:
+            return
+        retained = [*self._pins] if self._last_synced is None else [self._last_synced, *self._pins]
+        named = self._named() if self._shared else set()
+        for ident in list(self._garbage):
+            if any(ident in index.ids for index in retained):
+                self._held.add(ident)
+            elif ident not in named and not try_to_remove(self._path_of(ident)):
+                continue
+            self._garbage.discard(ident)
+
+    def _sync_chunks(self) -> None:
+        """Wait until the chunk files of the present state are on the disk."""
+        idents = self._named() if self._unsynced is None else {*self._unsynced, *self._pending, *self._placed}
+        sync_files(self.folder.path, [chunk_name(ident) for ident in sorted(idents)], display_path=self.path)
+
+    def _close_retained(self) -> None:
+        for retained in self._pins:
+            retained.close()
+        if self._last_synced is not None:
+            self._last_synced.close()
 
     # The disk.
 
@@ -447,12 +918,6 @@ class SparseState(ChunkFiles):
 
     # Life.
 
-    def disable_writing(self) -> None:
-        """Let other processes write."""
-        super().disable_writing()
-        self._close_retained()
-        self._forget_files()
-
     def after_fork(self, *, torn: bool) -> None:
         """Start anew in a child process, which holds no lock."""
         if self.file.read_fd < 0:
@@ -484,8 +949,21 @@ class SparseState(ChunkFiles):
     def close(self) -> None:
         """Close the files."""
         self._close_retained()
-        super().close()
+        self._writer.release()
+        self.file.close()
+        self.folder.close()
+        if self._retired.files:
+            self._retired.close()
 
 
 def _no_index() -> FormatError:
     return FormatError("sparse frame", at=0, expected=f"a file {INDEX_NAME} in the directory", found="none")
+
+
+def try_to_remove(path: str) -> bool:
+    """Remove a file; return whether it is gone."""
+    try:
+        remove_file(path)
+    except StorageError:
+        return False
+    return True
