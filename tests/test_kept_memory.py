@@ -13,7 +13,7 @@ import pytest
 
 import superchunk
 from superchunk import _engine
-from superchunk._codec.empty_arrays import fresh
+from superchunk._array.geometry import fresh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkList, ChunkStore
 
 LETTERS = np.arange(48, dtype="<i4").reshape(6, 8)
 
@@ -110,8 +110,8 @@ def test_what_many_reads_make_is_of_one_state(
 
 
 def _through(method: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
-    def instead(self: NDArray, store: ChunkStore) -> Any:
-        return call(method, self, store)
+    def instead(self: NDArray, chunks: ChunkList, store: ChunkStore) -> Any:
+        return call(method, self, chunks, store)
 
     return instead
 

@@ -22,9 +22,9 @@ CHUNK = bytes(range(250)) * 400
 @pytest.mark.parametrize(
     ("place", "most", "files"),
     [
-        pytest.param({}, 21, 6, id="memory"),
-        pytest.param({"urlpath": "data.b2frame"}, 20, 8, id="file"),
-        pytest.param({"urlpath": "data.b2frame", "contiguous": False}, 28, 9, id="directory"),
+        pytest.param({}, 11, 5, id="memory"),
+        pytest.param({"urlpath": "data.b2frame"}, 14, 6, id="file"),
+        pytest.param({"urlpath": "data.b2frame", "contiguous": False}, 23, 8, id="directory"),
     ],
 )
 def test_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: dict[str, Any], most: int, files: int) -> None:
@@ -39,9 +39,9 @@ def test_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: dict[st
 @pytest.mark.parametrize(
     ("place", "most", "files"),
     [
-        pytest.param({}, 29, 7, id="memory"),
-        pytest.param({"urlpath": "data.b2frame"}, 37, 10, id="file"),
-        pytest.param({"urlpath": "data.b2frame", "contiguous": False}, 53, 13, id="directory"),
+        pytest.param({}, 27, 7, id="memory"),
+        pytest.param({"urlpath": "data.b2frame"}, 35, 10, id="file"),
+        pytest.param({"urlpath": "data.b2frame", "contiguous": False}, 50, 13, id="directory"),
     ],
 )
 def test_an_append(

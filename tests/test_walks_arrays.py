@@ -43,11 +43,11 @@ def calls_of(work: Callable[[], object]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("key", "most", "files"),
     [
-        pytest.param(np.s_[1, 2, 3, 4], 13, 9, id="an item"),
-        pytest.param(np.s_[1:4, 2:5, 1:3, 0:2], 14, 11, id="a slice within a chunk"),
-        pytest.param(np.s_[-2, 1:5, ..., 1:3, -2:], 16, 11, id="an ellipsis within a chunk"),
-        pytest.param(np.s_[1:4, 2:5, 1:3, 5:9], 34, 14, id="a slice of two chunks"),
-        pytest.param(np.s_[3:15, 2:11, 1:9, 2:9], 48, 14, id="a slice of sixteen chunks"),
+        pytest.param(np.s_[1, 2, 3, 4], 8, 7, id="an item"),
+        pytest.param(np.s_[1:4, 2:5, 1:3, 0:2], 9, 7, id="a slice within a chunk"),
+        pytest.param(np.s_[-2, 1:5, ..., 1:3, -2:], 13, 7, id="an ellipsis within a chunk"),
+        pytest.param(np.s_[1:4, 2:5, 1:3, 5:9], 18, 7, id="a slice of two chunks"),
+        pytest.param(np.s_[3:15, 2:11, 1:9, 2:9], 18, 7, id="a slice of sixteen chunks"),
     ],
 )
 def test_a_read_of_a_file_takes_few_calls(tmp_path: Path, key: Any, most: int, files: int) -> None:

@@ -573,9 +573,9 @@ def _limit(nbytes: int) -> int:
 def set_block_cache(nbytes: int) -> int:
     """Set how many bytes of decoded blocks are kept for each open frame in a file; return what it was.
 
-    A block that is met by two small reads, of up to 64 KiB, is decoded whole and kept, so that reads of what
-    lies near cost little. Changes by others are noticed as ever. Random reads of a large frame gain nothing.
-    The default is 4 MiB; blocks of more than a quarter are not kept.
+    A block that two small reads of up to 64 KiB intersect is decoded whole and retained. Reads of neighbouring items
+    then cost little. Changes by others are noticed as ever. Random reads of a large frame gain nothing. The default is
+    4 MiB; blocks of more than a quarter are not kept.
 
     Parameters
     ----------
@@ -596,9 +596,9 @@ def set_block_cache(nbytes: int) -> int:
 def set_kept_memory(nbytes: int) -> int:
     """Set how much memory of large arrays is kept for later ones; return what it was.
 
-    Memory that is fresh from the system costs about as much time as decoding into it. So that of an array of 4 MiB
-    and more that was read is not given back when nobody needs the array any more, but kept for the next one, up to
-    256 MiB in the process. The system may take it back whenever it needs it. On Linux only.
+    Memory that is fresh from the system costs about as much time as decoding into it. The memory of a result of 4 MiB
+    and more is not returned to the system when the result is freed. It is retained for the next result, up to 256 MiB
+    in the process. The system may take it back whenever it needs it. On Linux only.
 
     Parameters
     ----------
@@ -619,9 +619,8 @@ def set_kept_memory(nbytes: int) -> int:
 def free_resources() -> None:
     """Give back what is kept between calls only to save time.
 
-    The engine's threads end, and with them their scratch space of a few blocks
-    each; memory of large arrays that nobody needs any more goes back to the system, and
-    parameters prepared for `compress` are dropped. Later calls make all of them anew.
+    The engine's threads end, and with them their scratch space of a few blocks each. Retained memory of large arrays
+    goes back to the system. Parameters prepared for `compress` are dropped. Later calls make all of them anew.
     """
     _params_of_compress.cache_clear()
     _engine.free_threads()

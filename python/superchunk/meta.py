@@ -19,7 +19,6 @@ from superchunk import _engine
 from superchunk._codec.buffers import byte_view
 from superchunk._format import values
 from superchunk._format.b2nd import LAYERS, ArrayLayout
-from superchunk._schunk.handle import of_one_state
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError, UnsafeDeserializationError
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class Meta(Mapping[str, Any]):
 
     def _meta(self) -> Mapping[str, bytes]:
         store = self._handle.refreshed_store()
-        return store.told(lambda: store.meta)
+        return store.told(lambda chunks: chunks.meta)
 
     def raw(self, name: str | bytes) -> bytes:
         """Return the bytes of a metalayer as they stand in the header.
@@ -168,8 +167,11 @@ class Meta(Mapping[str, Any]):
         """Return one value, or with ``[:]`` a dict of all."""
         if _is_everything(name):
             return self.getall()
-        content = self.raw(name)
-        if _key(name) in LAYERS and content[2:4] == _SIXTEEN:
+        return self._value(_key(name), self.raw(name))
+
+    def _value(self, name: str, content: bytes) -> Any:
+        """Return what the bytes of a metalayer mean."""
+        if name in LAYERS and content[2:4] == _SIXTEEN:
             layout = ArrayLayout.from_bytes(content)
             lengths = [list(numbers) for numbers in (layout.shape, layout.chunks, layout.blocks)]
             return [content[1], layout.ndim, *lengths, layout.dtype_format, layout.dtype_text]
@@ -216,10 +218,9 @@ class Meta(Mapping[str, Any]):
         msg = "meta: use meta[:].values()"
         raise NotImplementedError(msg)
 
-    @of_one_state
     def getall(self) -> dict[str, Any]:
         """Return all names and values."""
-        return {name: self[name] for name in self}
+        return {name: self._value(name, content) for name, content in self._meta().items()}
 
     def __eq__(self, other: object) -> bool:
         """Return whether `other` is a mapping of the same names and values."""
@@ -287,7 +288,7 @@ class VlMeta(MutableMapping[str, Any]):
 
     def _vlmeta(self) -> Mapping[str, bytes]:
         store = self._handle.refreshed_store()
-        return store.told(lambda: store.vlmeta)
+        return store.told(lambda chunks: chunks.vlmeta)
 
     def raw(self, name: str | bytes) -> bytes:
         """Return the bytes of a metalayer, decompressed but not unpacked.
@@ -302,20 +303,7 @@ class VlMeta(MutableMapping[str, Any]):
             Its chunk is damaged.
 
         """
-        layers = self._vlmeta()
-        try:
-            chunk = layers[_key(name)]
-        except KeyError:
-            msg = f"vlmeta: no metalayer {name!r}"
-            raise MetalayerKeyError(msg) from None
-        nbytes = _engine.describe(chunk).nbytes
-        if nbytes > _most_unpacked(len(chunk)):
-            msg = (
-                f"vlmeta[{name!r}]: its chunk of {len(chunk)} bytes claims to hold {nbytes}, "
-                f"expected at most {_most_unpacked(len(chunk))}"
-            )
-            raise MetalayerValueError(msg)
-        return _engine.decompress(chunk)
+        return _content(self._vlmeta(), name)
 
     def set_raw(self, name: str | bytes, content: AnyBuffer) -> None:
         """Store bytes that are packed already, under a new or an old name.
@@ -346,7 +334,12 @@ class VlMeta(MutableMapping[str, Any]):
         """Return one value, or with ``[:]`` a dict of all."""
         if _is_everything(name):
             return self.getall()
-        return values.unpack(self.raw(name), hook=_read_frame if self._handle.options.deserialize == "full" else None)
+        return self._value(self._vlmeta(), name)
+
+    def _value(self, layers: Mapping[str, bytes], name: str | bytes) -> Any:
+        """Return what a metalayer among `layers` means."""
+        hook = _read_frame if self._handle.options.deserialize == "full" else None
+        return values.unpack(_content(layers, name), hook=hook)
 
     def __setitem__(self, name: str | bytes | slice, value: object) -> None:
         """Store a value; ``vlmeta[:] = mapping`` is ``update(mapping)``."""
@@ -431,10 +424,10 @@ class VlMeta(MutableMapping[str, Any]):
             for name in list(store.vlmeta):
                 store.del_vlmeta(name)
 
-    @of_one_state
     def getall(self) -> dict[str, Any]:
         """Return all names and values."""
-        return {name: self[name] for name in self}
+        layers = self._vlmeta()
+        return {name: self._value(layers, name) for name in layers}
 
     def to_dict(self) -> dict[bytes, Any]:
         """Return all values by their names as bytes."""
@@ -443,6 +436,23 @@ class VlMeta(MutableMapping[str, Any]):
     def __repr__(self) -> str:
         """Return the text of the dict."""
         return repr(self.getall())
+
+
+def _content(layers: Mapping[str, bytes], name: str | bytes) -> bytes:
+    """Return the decompressed bytes of a vlmetalayer."""
+    try:
+        chunk = layers[_key(name)]
+    except KeyError:
+        msg = f"vlmeta: no metalayer {name!r}"
+        raise MetalayerKeyError(msg) from None
+    nbytes = _engine.describe(chunk).nbytes
+    if nbytes > _most_unpacked(len(chunk)):
+        msg = (
+            f"vlmeta[{name!r}]: its chunk of {len(chunk)} bytes claims to hold {nbytes}, "
+            f"expected at most {_most_unpacked(len(chunk))}"
+        )
+        raise MetalayerValueError(msg)
+    return _engine.decompress(chunk)
 
 
 def _write_frame(value: object) -> tuple[int, bytes] | None:

@@ -113,9 +113,8 @@ class Codec(enum.Enum):
 class Filter(enum.Enum):
     """A step before the codec.
 
-    What `CParams.filters_meta` means to each: SHUFFLE and BYTEDELTA the number of
-    byte streams (0: the typesize), TRUNC_PREC and INT_TRUNC the bits to keep
-    (negative: to drop), NDCELL and NDMEAN the edge of a cell.
+    What `CParams.filters_meta` means to each: SHUFFLE and BYTEDELTA take the number of byte streams (0: the typesize).
+    TRUNC_PREC and INT_TRUNC take the bits to keep (negative: to drop). NDCELL and NDMEAN take the edge of a cell.
     """
 
     NOFILTER = 0

@@ -7,9 +7,9 @@
        ├── Encoder                            how this handle compresses, `encoder`
        └── Decoder                            how it decompresses, `decoder`
 
-The methods are thin: what takes more than a few lines is a function over a store, an encoder or a decoder, in the
-module that is named for it. Opening by path or from bytes is in `opening`. Neither a frame's bytes (`frame`) nor
-files (`storage`) are dealt with here.
+The methods are thin. Longer work is a function over a store, an encoder or a decoder, in the module named for it.
+Opening by path or from bytes is in `opening`. Neither a frame's bytes (`frame`) nor files (`storage`) are dealt with
+here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from superchunk._codec.stored_chunks import ChunkInfo, chunk_bytes, chunk_info, 
 from superchunk._display.info import ratio, size
 from superchunk._format.metalayers import PLACEHOLDERS
 from superchunk._schunk.fill import fill_store, special_chunk
-from superchunk._schunk.handle import of_one_state
 from superchunk._schunk.item_keys import item_number, overwrite_items, refuse_step
 from superchunk._schunk.mixins import ContextManaged
 from superchunk._schunk.opening import (
@@ -91,7 +90,7 @@ if TYPE_CHECKING:
     from superchunk._integrity.report import VerifyReport
     from superchunk._schunk.handle import Handle
     from superchunk._store.options import Deserialize
-    from superchunk._store.protocol import ChunkStore, FrameSettings
+    from superchunk._store.protocol import ChunkList, ChunkStore, FrameSettings
     from superchunk._store.staging import StagedChunk
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParamsDict, DParamsDict, SpecialValue, StorageDict
@@ -354,7 +353,7 @@ class SChunk(ContextManaged):
     def chunksize(self) -> int:
         """Bytes of a full chunk; 0 once chunks differ in size."""
         store = self._handle.refreshed_store()
-        return store.told(lambda: store.chunksize)
+        return store.told(lambda chunks: chunks.chunksize)
 
     @property
     def chunkshape(self) -> int:
@@ -370,19 +369,19 @@ class SChunk(ContextManaged):
     def nchunks(self) -> int:
         """Number of chunks."""
         store = self._handle.refreshed_store()
-        return store.told(lambda: store.nchunks)
+        return store.told(lambda chunks: chunks.nchunks)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all items."""
         store = self._handle.refreshed_store()
-        return store.told(lambda: store.nbytes)
+        return store.told(lambda chunks: chunks.nbytes)
 
     @property
     def cbytes(self) -> int:
         """Bytes of all compressed chunks; 32 for a special value that is not stored."""
         store = self._handle.refreshed_store()
-        return store.told(lambda: store.cbytes)
+        return store.told(lambda chunks: chunks.cbytes)
 
     @property
     def dead_bytes(self) -> int:
@@ -525,7 +524,7 @@ class SChunk(ContextManaged):
     def __len__(self) -> int:
         """Return the number of items, ``nbytes // typesize``."""
         store = self._handle.refreshed_store()
-        return store.told(lambda: store.nbytes) // self._decoder.typesize
+        return store.told(lambda chunks: chunks.nbytes) // self._decoder.typesize
 
     def __getitem__(self, key: SupportsIndex | slice) -> bytes:
         """Return an item, or the items of a slice, as bytes.
@@ -557,24 +556,22 @@ class SChunk(ContextManaged):
                 if found is not None:
                     return found
         store = store or self._handle.store
-        return store.read_consistent(self._items, store, key)
+        return store.read_consistent(self._items, key)
 
-    def _items(self, store: ChunkStore, key: SupportsIndex | slice) -> bytes:
-        """Return the items that `key` names, of one state of the store: the general way of `__getitem__`."""
-        store.refresh()
+    def _items(self, chunks: ChunkList, key: SupportsIndex | slice) -> bytes:
+        """Return the items that `key` names: the general way of `__getitem__`."""
         typesize = self._decoder.typesize
         if isinstance(key, slice):
-            start, stop, step = key.indices(store.nbytes // typesize)
+            start, stop, step = key.indices(chunks.nbytes // typesize)
             if step != 1:
                 refuse_step(step)
             if start >= stop:
                 return b""
         else:
-            start = item_number(key, store.nbytes // typesize)
+            start = item_number(key, chunks.nbytes // typesize)
             stop = start + 1
-        return self._decoder.read_range(store, start * typesize, stop * typesize, None) or b""
+        return self._decoder.read_range(chunks, start * typesize, stop * typesize, None) or b""
 
-    @of_one_state
     def get_slice(self, start: int = 0, stop: int | None = None, out: AnyBuffer | None = None) -> bytes | None:
         """Return items ``start:stop``, or put them at the front of `out`.
 
@@ -594,18 +591,21 @@ class SChunk(ContextManaged):
             A chunk is damaged.
 
         """
-        store = self._handle.refreshed_store()
-        first, last, _ = slice(start, stop).indices(store.nbytes // self._decoder.typesize)
-        if first >= last:
-            return b""
-        low, high = first * self._decoder.typesize, last * self._decoder.typesize
-        if out is None:
-            return self._decoder.read_range(store, low, high, None)
-        view = writable_view(out, "out")
-        if view.nbytes < high - low:
-            msg = f"out: Not enough space, expected at least {high - low} bytes, got {view.nbytes}"
-            raise ValueError(msg)
-        return self._decoder.read_range(store, low, high, view)
+
+        def read(chunks: ChunkList) -> bytes | None:
+            first, last, _ = slice(start, stop).indices(chunks.nbytes // self._decoder.typesize)
+            if first >= last:
+                return b""
+            low, high = first * self._decoder.typesize, last * self._decoder.typesize
+            if out is None:
+                return self._decoder.read_range(chunks, low, high, None)
+            view = writable_view(out, "out")
+            if view.nbytes < high - low:
+                msg = f"out: Not enough space, expected at least {high - low} bytes, got {view.nbytes}"
+                raise ValueError(msg)
+            return self._decoder.read_range(chunks, low, high, view)
+
+        return self._handle.store.read_consistent(read)
 
     def __setitem__(self, key: SupportsIndex | slice, value: AnyBuffer) -> None:
         """Overwrite items; a slice whose end is past the last item makes the SChunk grow.
@@ -681,28 +681,25 @@ class SChunk(ContextManaged):
         """
         wanted = np.dtype(dtype)
         number = 0
-        while (chunk := self._chunk_as(number, wanted)) is not None:
+        while (chunk := self._handle.store.read_consistent(self._chunk_as, number, wanted)) is not None:
             yield chunk
             number += 1
 
-    @of_one_state
-    def _chunk_as(self, number: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    def _chunk_as(self, chunks: ChunkList, number: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
         """Return the content of a chunk as a new array, None behind the last."""
-        store = self._handle.refreshed_store()
-        if number >= store.nchunks:
+        if number >= chunks.nchunks:
             return None
-        nbytes = store.chunk_nbytes(number)
+        nbytes = chunks.chunk_nbytes(number)
         if nbytes % dtype.itemsize:
             msg = f"dtype: chunk {number} of {nbytes} bytes holds no whole number of items of {dtype}"
             raise ValueError(msg)
         chunk: NDArray[Any] = np.empty(nbytes // dtype.itemsize, dtype=dtype)
-        start = chunk_start(store, number)
-        self._decoder.read_range(store, start, start + nbytes, chunk.view(np.uint8).data)
+        start = chunk_start(chunks, number)
+        self._decoder.read_range(chunks, start, start + nbytes, chunk.view(np.uint8).data)
         return chunk
 
     # Whole chunks, read.
 
-    @of_one_state
     def decompress_chunk(self, nchunk: int, dst: AnyBuffer | None = None) -> bytes | None:
         """Return the content of chunk `nchunk`, or fill the front of `dst` and return None.
 
@@ -718,21 +715,23 @@ class SChunk(ContextManaged):
             The chunk is damaged.
 
         """
-        store = self._handle.refreshed_store()
-        number = _checked_nchunk(store, nchunk)
-        nbytes = store.chunk_nbytes(number)
-        out = None
-        if dst is not None:
-            out = writable_view(dst, "dst")
-            if not out.nbytes:
-                msg = "dst: expected a buffer to write into, got one of length 0"
-                raise ValueError(msg)
-            if out.nbytes < nbytes:
-                msg = f"dst: expected at least {nbytes} bytes, got {out.nbytes}"
-                raise ArgumentError(msg)
-        return self._decoder.read_chunk(store, number, nbytes, out)
 
-    @of_one_state
+        def read(chunks: ChunkList) -> bytes | None:
+            number = _checked_nchunk(chunks, nchunk)
+            nbytes = chunks.chunk_nbytes(number)
+            out = None
+            if dst is not None:
+                out = writable_view(dst, "dst")
+                if not out.nbytes:
+                    msg = "dst: expected a buffer to write into, got one of length 0"
+                    raise ValueError(msg)
+                if out.nbytes < nbytes:
+                    msg = f"dst: expected at least {nbytes} bytes, got {out.nbytes}"
+                    raise ArgumentError(msg)
+            return self._decoder.read_chunk(chunks, number, nbytes, out)
+
+        return self._handle.store.read_consistent(read)
+
     def get_chunk(self, nchunk: int) -> bytes:
         """Return chunk `nchunk`, compressed.
 
@@ -744,13 +743,15 @@ class SChunk(ContextManaged):
             Its header is damaged, or it cannot be read.
 
         """
-        store = self._handle.refreshed_store()
-        number = _checked_nchunk(store, nchunk)
-        source = store.source(number)
-        self._decoder.check(store, number, source)
-        return chunk_bytes(source)
 
-    @of_one_state
+        def read(chunks: ChunkList) -> bytes:
+            number = _checked_nchunk(chunks, nchunk)
+            source = chunks.source(number)
+            self._decoder.check(chunks, number, source)
+            return chunk_bytes(source)
+
+        return self._handle.store.read_consistent(read)
+
     def get_lazychunk(self, nchunk: int) -> bytes:
         """Return what is known of chunk `nchunk` without reading its data.
 
@@ -767,27 +768,27 @@ class SChunk(ContextManaged):
             Its header is damaged, or it cannot be read.
 
         """
-        store = self._handle.refreshed_store()
-        number = _checked_nchunk(store, nchunk)
-        source = store.source(number)
-        return lazy_chunk(source, _engine.describe(source), number)
+
+        def read(chunks: ChunkList) -> bytes:
+            number = _checked_nchunk(chunks, nchunk)
+            source = chunks.source(number)
+            return lazy_chunk(source, _engine.describe(source), number)
+
+        return self._handle.store.read_consistent(read)
 
     def iterchunks_info(self) -> Iterator[ChunkInfo]:
         """Iterate over what is known of each chunk without reading its data."""
         number = 0
-        while (info := self._chunk_info(number)) is not None:
+        while (info := self._handle.store.read_consistent(self._chunk_info, number)) is not None:
             yield info
             number += 1
 
-    @of_one_state
-    def _chunk_info(self, number: int) -> ChunkInfo | None:
+    def _chunk_info(self, chunks: ChunkList, number: int) -> ChunkInfo | None:
         """Return what is known of a chunk, None behind the last."""
-        store = self._handle.refreshed_store()
-        if number >= store.nchunks:
+        if number >= chunks.nchunks:
             return None
-        return chunk_info(store.source(number), number)
+        return chunk_info(chunks.source(number), number)
 
-    @of_one_state
     def get_vlblocks(self, nchunk: int) -> list[bytes]:
         """Return the blocks of a chunk with variable-length blocks.
 
@@ -799,14 +800,17 @@ class SChunk(ContextManaged):
             The chunk has ordinary blocks, or is damaged.
 
         """
-        store = self._handle.refreshed_store()
-        number = _checked_nchunk(store, nchunk)
-        source = store.source(number)
-        self._decoder.check(store, number, source)
-        if not _engine.describe(source).vlblocks:
-            msg = f"flags of chunk {nchunk}"
-            raise FormatError(msg, at=30, expected="variable-length blocks", found="ordinary ones")
-        return self._decoder.read_vlblocks(source)
+
+        def read(chunks: ChunkList) -> list[bytes]:
+            number = _checked_nchunk(chunks, nchunk)
+            source = chunks.source(number)
+            self._decoder.check(chunks, number, source)
+            if not _engine.describe(source).vlblocks:
+                msg = f"flags of chunk {nchunk}"
+                raise FormatError(msg, at=30, expected="variable-length blocks", found="ordinary ones")
+            return self._decoder.read_vlblocks(source)
+
+        return self._handle.store.read_consistent(read)
 
     def get_vlblock(self, nchunk: int, nblock: int) -> bytes:
         """Return one block of a chunk with variable-length blocks.
@@ -1086,9 +1090,8 @@ class SChunk(ContextManaged):
     def reserve_chunk_ids(self, n: int) -> range:
         """Set ids aside for chunks that other processes will write with `stage_chunk`.
 
-        They are good as long as this handle, or another one for writing in this
-        process, is open; files of ids that were not used are removed by whoever opens
-        the frame for writing next.
+        The ids are valid while this handle, or another one for writing in this process, is open. The next handle that
+        opens the frame for writing removes files of unused ids.
 
         Parameters
         ----------
@@ -1373,10 +1376,9 @@ class SChunk(ContextManaged):
     def holding_lock(self) -> Iterator[Self]:
         """Hold the lock that other processes wait for over several operations.
 
-        For handles opened with ``locking=True`` (or ``BLOSC_LOCKING``): inside the block nobody
-        else reads or writes with locking, and what others did before is seen. Blocks may stand
-        in each other, those of an array and of its SChunk as well. Without locking it does
-        nothing.
+        For handles opened with ``locking=True`` (or ``BLOSC_LOCKING``). Inside the block nobody else reads or writes
+        with locking, and earlier changes of others are visible. Blocks may stand in each other, those of an array and
+        of its SChunk as well. Without locking it does nothing.
 
         Raises
         ------
@@ -1426,8 +1428,8 @@ class SChunk(ContextManaged):
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Give the dead bytes of the file back to the disk.
 
-        A new file is written beside the old one and takes its name, so nothing can be lost on
-        the way, and handles that read, here or in other processes, go on undisturbed.
+        A new file is written beside the old one and takes its name. A failure loses nothing, and handles that read,
+        here or in other processes, continue undisturbed.
 
         Parameters
         ----------
@@ -1454,8 +1456,8 @@ class SChunk(ContextManaged):
     ) -> VerifyReport:
         """Check every part of what is on the disk; see `superchunk.verify`.
 
-        What waits for its commit is committed first. In memory, and with mmap mode "c", the chunks are looked at
-        as this handle has them: those that a frame sealed are compared with their seals.
+        What waits for its commit is committed first. In memory, and with mmap mode "c", the chunks of this handle are
+        checked. Chunks that a frame sealed are compared with their seals.
 
         Raises
         ------
@@ -1504,9 +1506,9 @@ class SChunk(ContextManaged):
     ) -> SChunk:
         """Return a copy with all metalayers, in memory unless `urlpath` says otherwise.
 
-        Chunks are taken as they are, a few megabytes at a time, unless `cparams` are given:
-        then they are compressed anew, special values excepted. With a postfilter the copy holds what reading
-        gives, and has no postfilter; chunks of variable-length blocks, on which it does not run, stay as they are.
+        Chunks are taken as they are, a few megabytes at a time, unless `cparams` are given: then they are compressed
+        anew, special values excepted. With a postfilter the copy holds the items as they are read, and has no
+        postfilter. Chunks of variable-length blocks stay as they are, because a postfilter does not run on them.
 
         Parameters
         ----------
@@ -1622,10 +1624,10 @@ def _chunksize(chunksize: int | None, view: memoryview | None, typesize: int) ->
     return wanted
 
 
-def _checked_nchunk(store: ChunkStore, nchunk: int) -> int:
+def _checked_nchunk(chunks: ChunkList, nchunk: int) -> int:
     number = operator.index(nchunk)
-    if not 0 <= number < store.nchunks:
-        raise ChunkIndexError(number, store.nchunks)
+    if not 0 <= number < chunks.nchunks:
+        raise ChunkIndexError(number, chunks.nchunks)
     return number
 
 

@@ -1,8 +1,7 @@
 """superchunk under the name `blosc2`, for programs that import that name and cannot be changed.
 
-`install_as_blosc2` puts modules of aliases into `sys.modules`; objects are superchunk's own. What
-superchunk does not have is no attribute and no module of the alias either, so that a program fails where it
-asks, and not later.
+`install_as_blosc2` puts modules of aliases into `sys.modules`; objects are superchunk's own. Names that superchunk
+lacks are missing in the alias, too. A program then fails where it asks for the name, and not later.
 
 Source: docs/migrating.md, "Programs that cannot be changed".
 """

@@ -1,7 +1,7 @@
 """Copies of an `NDArray`, and super-chunks of items that are in memory.
 
-A copy whose chunks would decode to the same bytes takes them as they are; of others one chunk at a time is read and
-compressed.
+A copy takes chunks as they are where they would decode to the same bytes. Other chunks are read and compressed one at a
+time.
 
 Source: docs/format/b2nd.md, "Arrays without items, and of one".
 """

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from superchunk._array.ndarray import NDArray
     from superchunk._array.view import ArrayView
+    from superchunk._store.protocol import ChunkList, ChunkStore
     from superchunk.schunk import SChunk
 
 __all__ = ["Fields", "NDField"]
@@ -132,7 +133,7 @@ class NDField(NumPyConversions, InfoMixin):
             found: NumpyArray[Any] = array[key][self.field]
             return found
 
-        def read(view: ArrayView) -> NumpyArray[Any]:
+        def read(view: ArrayView[ChunkList]) -> NumpyArray[Any]:
             geometry = view.geometry
             chosen = inner_selection(key, geometry.shape, geometry.dtype[self.field].shape)
             if isinstance(chosen, Inner):
@@ -159,7 +160,7 @@ class NDField(NumPyConversions, InfoMixin):
         with changing(store, value):
             self._put(array._view_in(store), key, value)
 
-    def _put(self, view: ArrayView, key: object, value: object) -> None:
+    def _put(self, view: ArrayView[ChunkStore], key: object, value: object) -> None:
         """Write into sub-arrays; those that `key` means in part are read and written as a whole."""
         part = view.geometry.dtype[self.field]
         chosen = inner_selection(key, view.geometry.shape, part.shape)

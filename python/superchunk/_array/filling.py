@@ -6,10 +6,10 @@
     helper         compress k        compress k+2
     helper         compress k+1          compress k+3
 
-The engine compresses straight out of the memory in which the items are, whatever its strides. Each
-helper has a chunk of its own, which costs less than sharing one; where that would take more than some
-32 MiB, there are fewer helpers, and threads of the engine share a chunk. Meanwhile this thread puts finished
-chunks into the store and gets the items of the next one. User codecs and filters run on this thread alone.
+The engine compresses straight out of the memory in which the items are, whatever its strides. Each helper has its own
+chunk, which costs less than sharing one. Where the chunks would take more than 32 MiB, there are fewer helpers, and
+threads of the engine share a chunk. Meanwhile this thread puts finished chunks into the store and gets the items of the
+next one. User codecs and filters run on this thread alone.
 
 Source: docs/format/b2nd.md, "Geometry".
 """

@@ -159,8 +159,8 @@ def permute_dims(
 ) -> NDArray:
     """Return an array's items with its dimensions in another order, as `numpy.permute_dims` has them.
 
-    It is a copy, made chunk by chunk, so that memory stays bounded; of fewer than two dimensions the array itself
-    if it is an NDArray and nothing else is asked for.
+    The result is a copy, made chunk by chunk, so that memory stays bounded. An NDArray of fewer than two dimensions is
+    returned itself if nothing else is asked for.
 
     Parameters
     ----------

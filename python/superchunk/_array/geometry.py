@@ -6,7 +6,8 @@
                                         │
                                         └──> ArrayGeometry of a view: axes added, or left out
 
-The arithmetic of chunk numbers and of places within a chunk is here, for boxes, lists of positions and points.
+The arithmetic of chunk numbers and of places within a chunk is here, for boxes, lists of positions and points. So
+the usual keys, an item and a box, are planned here, in one pass with their chunks; `selection` plans all others.
 
 An axis of length 1 may be put in anywhere without moving an item, and left out where its chunks have
 length 1 too. Where they are longer it stays in the geometry and is hidden from the user.
@@ -25,19 +26,25 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._array.selection import OrthogonalSelection, PointSelection
-from superchunk._codec.empty_arrays import fresh
 from superchunk._format.b2nd import ArrayLayout
 from superchunk._format.dtypes import parse_dtype
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
-__all__ = ["ArrayGeometry", "geometry_of", "strides_of", "view_geometry"]
+    BoxPlan: TypeAlias = tuple[list[tuple[int, int, int]], tuple[int, ...], list[int]]
+    """A box, ``(start, stop, 1)`` for each dimension; the shape of the result; the chunks that the box intersects."""
+
+__all__ = ["ArrayGeometry", "fresh", "geometry_of", "strides_of", "view_geometry"]
 
 _BYTE = np.dtype(np.uint8)
 _SHORT = 1024
 """Bytes of the longest layer whose geometry is cached."""
+_LARGE = 4 * 1024 * 1024
+"""Bytes of an array from which on its memory is retained: below, the C library does that."""
+_WHOLE = slice(None)
 
 
 def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -81,6 +88,7 @@ class ArrayGeometry:
         "native",
         "nchunks",
         "ndim",
+        "padded_nbytes",
         "shape",
         "shown",
         "size",
@@ -109,6 +117,8 @@ class ArrayGeometry:
         self.nchunks = layout.nchunks
         self.chunk_items = layout.chunk_items
         self.chunk_nbytes = layout.chunk_items * typesize
+        self.padded_nbytes = layout.nchunks * self.chunk_nbytes
+        """Bytes of all chunks, as the frame's header has them."""
         self.native = _engine.Geometry(layout.chunks, layout.blocks, typesize, blockshape)
         self.steps = strides_of(layout.grid) if layout.chunk_items else (0,) * layout.ndim
         """How much the chunk number grows with each chunk coordinate."""
@@ -135,6 +145,7 @@ class ArrayGeometry:
             setattr(new, name, getattr(self, name))
         new.meta_bytes, new.layout, new.shape = meta_bytes, layout, layout.shape
         new.size, new.nchunks, new.steps = prod(layout.shape), prod(grid), strides_of(grid)
+        new.padded_nbytes = new.nchunks * new.chunk_nbytes
         new.axis_plans = tuple(
             (size, chunk, step, block, between, within)
             for size, step, (_, chunk, _, block, between, within) in zip(
@@ -198,6 +209,50 @@ class ArrayGeometry:
             place += first * step * chunk_items + inner // block * between + inner % block * within
         return place
 
+    def plan_box(self, key: object) -> BoxPlan | None:
+        """Return the box that ``array[key]`` means, and the chunks that it intersects.
+
+        The result is None for an empty box, a position outside the array, a view with a hidden axis, and every key with
+        something else than integers, slices of step 1 and an ellipsis: `select` plans those, and raises the errors.
+        """
+        if self.shown is not None or not self.nchunks:
+            return None
+        entries = key if type(key) is tuple else (key,)
+        if len(entries) != self.ndim:
+            return self._plan_filled(entries)
+        box: list[tuple[int, int, int]] = []
+        counts: list[int] = []
+        number = 0
+        lines: list[range] = []
+        for entry, (size, chunk, step, _, _, _) in zip(entries, self.axis_plans, strict=True):
+            if type(entry) is slice:
+                start, stop, stride = entry.indices(size)
+                if stride != 1 or start >= stop:
+                    return None
+                counts.append(stop - start)
+            elif entry is Ellipsis:
+                return self._plan_filled(entries)
+            else:
+                start = entry if type(entry) is int and 0 <= entry < size else _position(entry, size)
+                if start < 0:
+                    return None
+                stop = start + 1
+            box.append((start, stop, 1))
+            first, last = start // chunk, (stop - 1) // chunk
+            number += first * step
+            if first != last:
+                lines.append(range(0, (last - first) * step + 1, step))
+        return box, tuple(counts), [*map(sum, product((number,), *lines))] if lines else [number]
+
+    def _plan_filled(self, entries: tuple[Any, ...]) -> BoxPlan | None:
+        """Return what `plan_box` does for entries with an ellipsis, or too few of them."""
+        dots = [at for at, entry in enumerate(entries) if entry is Ellipsis]
+        missing = self.ndim - len(entries) + len(dots)
+        if missing < 0 or len(dots) > 1:
+            return None
+        at = dots[0] if dots else len(entries)
+        return self.plan_box((*entries[:at], *(_WHOLE,) * missing, *entries[at + len(dots) :]))
+
     def chunk_numbers(self, box: Sequence[Any]) -> list[int]:
         """Return the numbers of the chunks that a box intersects, ascending.
 
@@ -246,6 +301,32 @@ class ArrayGeometry:
     def buffer_of(self, items: np.ndarray[Any, Any]) -> Any:
         """Return the bytes of a C-contiguous array of the dtype for the engine."""
         return items if self.direct and items.ndim else items.reshape(-1).view(np.uint8)
+
+
+def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return an array with anything in it, for a dtype without objects.
+
+    Small ones are NumPy's. Of large ones most of the price is that the system clears each page, so their memory is
+    retained when they are no longer needed (`io/src/memory`).
+    """
+    nbytes = prod(shape) * dtype.itemsize
+    if nbytes >= _LARGE:
+        try:
+            memory = _engine.Memory(nbytes)
+        except MemoryError:
+            pass  # NumPy says what is wrong, if anything is
+        else:
+            return np.ndarray(shape, dtype, memory)
+    return np.empty(shape, dtype)
+
+
+def _position(entry: object, size: int) -> int:
+    """Return the coordinate that an integer of any type means in a dimension; -1 outside it, and for other entries."""
+    if not isinstance(entry, int | np.integer) or isinstance(entry, bool):
+        return -1
+    at = int(entry)
+    at += size if at < 0 else 0
+    return at if at < size else -1
 
 
 def geometry_of(meta_bytes: bytes, typesize: int) -> ArrayGeometry:

@@ -64,8 +64,8 @@ def concat(
     casting
         What may be cast to `dtype`.
     **kwargs
-        As for `zeros`. Chunks and blocks not given, and cparams if the dtype stays, are those of the first
-        array, if it is an NDArray without a length of 0.
+        As for `zeros`. Chunks and blocks not given are those of the first array, if it is an NDArray without a length
+        of 0. So are cparams if the dtype stays.
 
     Raises
     ------

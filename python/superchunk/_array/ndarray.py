@@ -30,7 +30,7 @@ from superchunk._array.geometry import view_geometry
 from superchunk._array.pinning import changing
 from superchunk._array.reading import read_box, read_into, read_item, read_key, read_small
 from superchunk._array.resizing import append_items, resize_array
-from superchunk._array.selection import checked_indices, plan_box, select, select_orthogonal, select_taken
+from superchunk._array.selection import checked_indices, select, select_orthogonal, select_taken
 from superchunk._array.view import ArrayView, read_geometry
 from superchunk._array.writing import write_selection
 from superchunk._display.info import ratio, size
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 
     from superchunk._array.axes import Axes
     from superchunk._array.chunkwise import ChunkInfoNDArray, Part
-    from superchunk._array.geometry import ArrayGeometry
+    from superchunk._array.geometry import ArrayGeometry, BoxPlan
     from superchunk._array.plan import ArrayKeywords
-    from superchunk._array.selection import BoxPlan, OrthogonalSelection, PointSelection
+    from superchunk._array.selection import OrthogonalSelection, PointSelection
     from superchunk._array.sources import Casting
     from superchunk._integrity.report import VerifyReport
     from superchunk._schunk.handle import Handle
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkList, ChunkStore
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParams, DParams
     from superchunk.schunk import SChunk
@@ -121,7 +121,7 @@ class NDArray(NumPyConversions, ContextManaged):
         self._layer = layer
         self._base = None
         self._axes = ()
-        self._geometry = store.read_consistent(read_geometry, store, layer)
+        self._geometry = read_geometry(store, layer)
 
     @classmethod
     def _view_of(cls, base: NDArray, axes: tuple[int | None, ...]) -> Self:
@@ -144,8 +144,8 @@ class NDArray(NumPyConversions, ContextManaged):
 
     # The present state.
 
-    def _geometry_in(self, store: ChunkStore) -> ArrayGeometry:
-        """Return the geometry that the array has in the present state of `store`.
+    def _geometry_in(self, chunks: ChunkList, store: ChunkStore) -> ArrayGeometry:
+        """Return the geometry that the array has in a list of chunks, that of `store` in this moment.
 
         Raises
         ------
@@ -154,11 +154,10 @@ class NDArray(NumPyConversions, ContextManaged):
 
         """
         geometry = self._geometry
-        meta_bytes = store.meta[self._layer]
-        if meta_bytes == geometry.meta_bytes and store.nchunks == geometry.nchunks:
+        if chunks.meta[self._layer] == geometry.meta_bytes and chunks.nbytes == geometry.padded_nbytes:
             return geometry
         if self._base is not None:
-            self._geometry = view_geometry(self._base._geometry_in(store), self._axes)
+            self._geometry = view_geometry(self._base._geometry_in(chunks, store), self._axes)
             return self._geometry
         new = read_geometry(store, self._layer)
         if (new.chunks, new.blocks, new.dtype) != (geometry.chunks, geometry.blocks, geometry.dtype):
@@ -168,24 +167,23 @@ class NDArray(NumPyConversions, ContextManaged):
         self._geometry = new
         return new
 
-    def _view_in(self, store: ChunkStore) -> ArrayView:
+    def _view_in(self, store: ChunkStore) -> ArrayView[ChunkStore]:
         """Return the array as it is in the present state of `store`."""
-        return ArrayView(self.schunk._decoder, store, self._geometry_in(store))
+        return ArrayView(self.schunk._decoder, store, self._geometry_in(store, store))
 
     def _refreshed(self) -> ArrayGeometry:
         """Return the geometry after changes elsewhere are followed."""
         store = self._handle.refreshed_store()
-        return store.told(lambda: self._geometry_in(store))
+        return store.told(lambda chunks: self._geometry_in(chunks, store))
 
-    def _reading(self, read: Callable[[ArrayView], NumpyArray[Any]]) -> NumpyArray[Any]:
+    def _reading(self, read: Callable[[ArrayView[ChunkList]], NumpyArray[Any]]) -> NumpyArray[Any]:
         """Return what `read` reads of one committed state, the newest."""
         store = self._handle.store
 
-        def read_newest() -> NumpyArray[Any]:
-            store.refresh()
-            return read(self._view_in(store))
+        def read_in(chunks: ChunkList) -> NumpyArray[Any]:
+            return read(ArrayView(self.schunk._decoder, chunks, self._geometry_in(chunks, store)))
 
-        return store.read_consistent(read_newest)
+        return store.read_consistent(read_in)
 
     # Properties.
 
@@ -338,28 +336,21 @@ class NDArray(NumPyConversions, ContextManaged):
             items = None if place is None else read_item(store, self._layer, geometry, place)
             if items is not None:
                 return items
-        box = plan_box(key, geometry.shape) if geometry.shown is None else None
-        if direct and box is not None:
+        box = geometry.plan_box(key)
+        if direct and box is not None and len(box[2]) == 1:
             items = read_small(store, self._layer, geometry, box)
             if items is not None:
                 return items
-        if store.is_mutable:
-            return store.read_consistent(self._read, store, key, geometry, box)
-        return self._read(store, key, geometry, box)
+        return store.read_consistent(self._read, store, key, geometry, box)
 
     def _read(
-        self,
-        store: ChunkStore,
-        key: Any,
-        planned: ArrayGeometry,
-        box: BoxPlan | None,
+        self, chunks: ChunkList, store: ChunkStore, key: Any, planned: ArrayGeometry, box: BoxPlan | None
     ) -> NumpyArray[Any]:
-        """Return the items that `key` means in the newest state: of a `box`, where that was `planned` for it."""
-        store.refresh()
-        geometry = self._geometry_in(store)
-        view = ArrayView(self.schunk._decoder, store, geometry)
+        """Return the items that `key` means in a state of the store: of a `box`, where that was `planned` for it."""
+        geometry = self._geometry_in(chunks, store)
+        view = ArrayView(self.schunk._decoder, chunks, geometry)
         if geometry is not planned:
-            box = plan_box(key, geometry.shape) if geometry.shown is None else None
+            box = geometry.plan_box(key)
         if box is not None:
             return read_box(view, box)
         if type(key) is list and key and all(isinstance(name, str) for name in key):
@@ -374,9 +365,9 @@ class NDArray(NumPyConversions, ContextManaged):
         key
             Any index but a field; the default means everything.
         out
-            An array of the result's shape. If it is C-contiguous, of the array's dtype, and `key` has neither
-            negative steps nor repeated or unordered positions, items are decoded straight into it; else they
-            are cast and copied.
+            An array of the result's shape. Items are decoded straight into it if it is C-contiguous and of the array's
+            dtype, and `key` has neither negative steps nor repeated or unordered positions. Otherwise items are cast
+            and copied.
 
         Raises
         ------
@@ -431,8 +422,8 @@ class NDArray(NumPyConversions, ContextManaged):
     def iterblocks(self) -> Iterator[Part]:
         """Iterate over the blocks, chunk by chunk: coordinates among all blocks, region of the array, and items.
 
-        Where chunks are no whole blocks, the grid has the blocks at a chunk's edges cut short; coordinates
-        then count blocks from the array's start all the same.
+        Where chunks are no whole blocks, the blocks at a chunk's edges are cut short. Coordinates count blocks from the
+        array's start.
 
         Yields
         ------
@@ -512,8 +503,8 @@ class NDArray(NumPyConversions, ContextManaged):
 
         Notes
         -----
-        Like the chunks of `SChunk.append_data`, what is appended is committed at once where that is cheap,
-        and else with more of it, by `flush` or `close`.
+        As with `SChunk.append_data`, the new items are committed at once where that is cheap. Otherwise later appends,
+        `flush` or `close` commit them.
 
         Raises
         ------
@@ -690,7 +681,7 @@ class NDArray(NumPyConversions, ContextManaged):
         """Return the items that `chosen`, told the shape, selects as an array in memory."""
         from superchunk._array.copying import packed_items  # few programs need it
 
-        def read(view: ArrayView) -> NumpyArray[Any]:
+        def read(view: ArrayView[ChunkList]) -> NumpyArray[Any]:
             selection = chosen(view.geometry.shape)
             return np.ascontiguousarray(read_into(view, selection, None)).reshape(selection.shape)
 
@@ -741,7 +732,8 @@ class NDArray(NumPyConversions, ContextManaged):
     def refresh(self) -> bool:
         """Follow changes that others made, a snapshot too; return whether there were any."""
         changed = self.schunk.refresh()
-        self._geometry_in(self._handle.store)
+        store = self._handle.store
+        self._geometry_in(store, store)
         return changed
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -790,7 +782,8 @@ class NDArray(NumPyConversions, ContextManaged):
 
         """
         with self.schunk.holding_lock():
-            self._geometry_in(self._handle.store)
+            store = self._handle.store
+            self._geometry_in(store, store)
             yield self
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,10 +1,10 @@
 """How an array is cut: chunks, which are written as one, and blocks in them, which are read as one.
 
-A block is what a read decodes at least, so its edges decide what a slice costs in each direction. A
-chunk is what a write compresses, and what the index knows. Thin dimensions are one piece. Of the others a
-block has equal edges, but a longer last one, along which values change least from one item
-to the next, so that it compresses well; a chunk has as many blocks in each direction. Every edge is moved to
-where least is padded. The sizes aimed at are those that measured best, and do not depend on the machine.
+A block is what a read decodes at least, so its edges decide what a slice costs in each direction. A chunk is what a
+write compresses, and what the index knows. Thin dimensions are one piece. In the others a block has equal edges, and a
+longer last one, along which values change least from item to item. Such blocks compress well. A chunk has as many
+blocks in each direction. Every edge is moved to where least is padded. The sizes aimed at are those that measured best,
+and do not depend on the machine.
 
 Plans only: reads and writes nothing. What users call is in `partition_report`.
 

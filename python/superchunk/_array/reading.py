@@ -7,7 +7,7 @@
     OrthogonalSelection ────> ascending positions in each dimension ───────> read_box, and in the key's order
     PointSelection ─────────> chunk and place in it of every item ─────────> read_points
 
-Keys are planned in `selection`; which chunks hold the items is worked out in `geometry`.
+Boxes are planned in `geometry`, all other keys in `selection`; which chunks hold the items is worked out in `geometry`.
 
 Source: docs/format/b2nd.md, "Geometry" and "Reading a box".
 """
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk._array.geometry import ArrayGeometry
-    from superchunk._array.selection import BoxPlan, OrthogonalSelection
+    from superchunk._array.geometry import ArrayGeometry, BoxPlan
+    from superchunk._array.selection import OrthogonalSelection
     from superchunk._array.view import ArrayView
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkList, ChunkSource
 
 __all__ = ["read_box", "read_into", "read_item", "read_key", "read_selection", "read_small"]
 
@@ -46,7 +46,7 @@ _MOST_MASKED = 2**26
 """Bytes of a row of chunks, up to which that is done."""
 
 
-def read_item(store: ChunkStore, layer: str, geometry: ArrayGeometry, place: int) -> NumpyArray[Any] | None:
+def read_item(store: ChunkSource, layer: str, geometry: ArrayGeometry, place: int) -> NumpyArray[Any] | None:
     """Return one item if the store can give it in one call; None otherwise.
 
     Parameters
@@ -57,16 +57,14 @@ def read_item(store: ChunkStore, layer: str, geometry: ArrayGeometry, place: int
         Where the item is, in items from the first chunk's first.
 
     """
-    if store.meta[layer] != geometry.meta_bytes:
-        return None
     itemsize = geometry.itemsize
     item, buffer = geometry.empty(())
     start = place * itemsize
-    found = store.read_small(start, start + itemsize, itemsize, buffer)
+    found = store.read_small(start, start + itemsize, itemsize, buffer, None, (layer, geometry.meta_bytes))
     return None if found is None else item
 
 
-def read_small(store: ChunkStore, layer: str, geometry: ArrayGeometry, planned: BoxPlan) -> NumpyArray[Any] | None:
+def read_small(store: ChunkSource, layer: str, geometry: ArrayGeometry, planned: BoxPlan) -> NumpyArray[Any] | None:
     """Return one item or a small box within one chunk, if the store can give it in one call; None otherwise.
 
     Parameters
@@ -81,28 +79,20 @@ def read_small(store: ChunkStore, layer: str, geometry: ArrayGeometry, planned: 
         Which items.
 
     """
-    box, shape = planned
+    box, shape, numbers = planned
     itemsize = geometry.itemsize
     if not shape:
         number, place = geometry.locate([start for start, _, _ in box])
         return read_item(store, layer, geometry, number * geometry.chunk_items + place)
-    if prod(shape) * itemsize > _SMALL:
-        return None
-    number = 0
-    for (start, stop, _), (_, chunk, step, *_) in zip(box, geometry.axis_plans, strict=True):
-        first = start // chunk
-        if (stop - 1) // chunk != first:
-            return None
-        number += first * step
-    if store.meta[layer] != geometry.meta_bytes:
+    if len(numbers) > 1 or prod(shape) * itemsize > _SMALL:
         return None
     items, buffer = geometry.empty(shape)
-    at = number * geometry.chunk_nbytes
-    found = store.read_small(at, at + 1, itemsize, buffer, (geometry.native, box))
+    at = numbers[0] * geometry.chunk_nbytes
+    found = store.read_small(at, at + 1, itemsize, buffer, (geometry.native, box), (layer, geometry.meta_bytes))
     return None if found is None else items
 
 
-def read_box(view: ArrayView, planned: BoxPlan) -> NumpyArray[Any]:
+def read_box(view: ArrayView[ChunkList], planned: BoxPlan) -> NumpyArray[Any]:
     """Return the items of a box as a new array.
 
     Parameters
@@ -113,21 +103,21 @@ def read_box(view: ArrayView, planned: BoxPlan) -> NumpyArray[Any]:
         Which items.
 
     """
-    box, shape = planned
+    box, shape, numbers = planned
     geometry = view.geometry
     items, buffer = geometry.empty(shape)
     if shape:
-        sources = _sources_of(view, geometry.chunk_numbers(box))
-        view.decoder.read_box(view.store, geometry.native, sources, box, buffer)
+        sources = _sources_of(view, numbers)
+        view.decoder.read_box(view.chunks, geometry.native, sources, box, buffer)
         return items
-    number, place = geometry.locate([start for start, _, _ in box])
+    _, place = geometry.locate([start for start, _, _ in box])
     at = place * geometry.itemsize
-    request = (_sources_of(view, [number])[0], geometry.chunk_nbytes, at, at + geometry.itemsize, 0)
-    view.decoder.read(view.store, [request], buffer)
+    request = (_sources_of(view, numbers)[0], geometry.chunk_nbytes, at, at + geometry.itemsize, 0)
+    view.decoder.read(view.chunks, [request], buffer)
     return items
 
 
-def read_key(view: ArrayView, key: object) -> NumpyArray[Any]:
+def read_key(view: ArrayView[ChunkList], key: object) -> NumpyArray[Any]:
     """Return the items that a key, which is no box, means as a new array."""
     geometry = view.geometry
     if type(key) is np.ndarray and key.dtype == bool and key.shape == geometry.shape:
@@ -145,7 +135,7 @@ def _row_nbytes(geometry: ArrayGeometry) -> int:
     return geometry.chunks[0] * prod(geometry.shape[1:]) * geometry.itemsize
 
 
-def _read_masked(view: ArrayView, mask: NumpyArray[np.bool_], count: int) -> NumpyArray[Any]:
+def _read_masked(view: ArrayView[ChunkList], mask: NumpyArray[np.bool_], count: int) -> NumpyArray[Any]:
     """Return the `count` items that a mask of the array's shape lets through: some rows of chunks at a time."""
     geometry = view.geometry
     found, _ = geometry.empty((count,))
@@ -164,7 +154,7 @@ def _read_masked(view: ArrayView, mask: NumpyArray[np.bool_], count: int) -> Num
 
 
 def read_into(
-    view: ArrayView, selection: OrthogonalSelection | PointSelection, out: NumpyArray[Any] | None
+    view: ArrayView[ChunkList], selection: OrthogonalSelection | PointSelection, out: NumpyArray[Any] | None
 ) -> NumpyArray[Any]:
     """Return the items of a selection, in the array that a user gave for them if that is not None.
 
@@ -189,7 +179,7 @@ def read_into(
 
 
 def read_selection(
-    view: ArrayView, selection: OrthogonalSelection | PointSelection, out: NumpyArray[Any] | None = None
+    view: ArrayView[ChunkList], selection: OrthogonalSelection | PointSelection, out: NumpyArray[Any] | None = None
 ) -> NumpyArray[Any]:
     """Return the items of a selection, in `out` if that is given.
 
@@ -218,7 +208,9 @@ def read_selection(
     return target
 
 
-def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: NumpyArray[Any] | None) -> NumpyArray[Any]:
+def _read_orthogonal(
+    view: ArrayView[ChunkList], selection: OrthogonalSelection, out: NumpyArray[Any] | None
+) -> NumpyArray[Any]:
     """Return the items of a selection of all dimensions; in `out` where that needs no second array."""
     geometry = view.geometry
     if 0 in selection.counts:
@@ -231,7 +223,7 @@ def _read_orthogonal(view: ArrayView, selection: OrthogonalSelection, out: Numpy
     else:
         items, buffer = geometry.empty(sizes)
     sources = _sources_of(view, geometry.chunk_numbers(box))
-    view.decoder.read_box(view.store, geometry.native, sources, box, buffer)
+    view.decoder.read_box(view.chunks, geometry.native, sources, box, buffer)
     if items is out:
         return items
     if not plain:
@@ -262,24 +254,24 @@ def _box_of(selection: OrthogonalSelection) -> tuple[list[Any], list[Any]]:
     return box, turns
 
 
-def _sources_of(view: ArrayView, numbers: Sequence[int]) -> list[Any]:
+def _sources_of(view: ArrayView[ChunkList], numbers: Sequence[int]) -> list[Any]:
     """Return the sources of chunks, compared with their seals or through the postfilter if that is asked for."""
-    store, decoder = view.store, view.decoder
-    sources = store.sources_for(numbers) if len(numbers) > 1 else [store.source(numbers[0])]
+    chunks, decoder = view.chunks, view.decoder
+    sources = chunks.sources_for(numbers) if len(numbers) > 1 else [chunks.source(numbers[0])]
     if decoder.verified:
         for number, source in zip(numbers, sources, strict=True):
-            decoder.check(store, number, source)
+            decoder.check(chunks, number, source)
     if decoder.postfilter is None:
         return sources
     geometry = view.geometry
     params = _engine.EncodeParams(clevel=0, typesize=1, blocksize=geometry.layout.block_items * geometry.itemsize)
     filtered = [memoryview(bytearray(geometry.chunk_nbytes)) for _ in numbers]
     for number, content in zip(numbers, filtered, strict=True):
-        decoder.read_chunk(store, number, geometry.chunk_nbytes, content)
+        decoder.read_chunk(chunks, number, geometry.chunk_nbytes, content)
     return [_engine.compress(content, params) for content in filtered]
 
 
-def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]) -> None:
+def _read_points(view: ArrayView[ChunkList], points: PointSelection, items: NumpyArray[Any]) -> None:
     """Fill `items`, which is C-contiguous and of the points' shape."""
     shape = points.shape
     total = prod(shape)
@@ -290,12 +282,12 @@ def _read_points(view: ArrayView, points: PointSelection, items: NumpyArray[Any]
             coords = tuple(axis[low:high] if axis.shape[0] > 1 else axis for axis in points.coords)
             _read_points(view, PointSelection(coords, (high - low, *shape[1:])), items[low:high])
         return
-    geometry, store = view.geometry, view.store
+    geometry, chunks = view.geometry, view.chunks
     number, place = geometry.locate(points.coords)
-    numbers, nsource = _distinct(np.broadcast_to(np.asarray(number, np.int64), shape).reshape(-1), store.nchunks)
+    numbers, nsource = _distinct(np.broadcast_to(np.asarray(number, np.int64), shape).reshape(-1), chunks.nchunks)
     places = np.ascontiguousarray(np.broadcast_to(np.asarray(place, np.int64), shape).reshape(-1))
     sources = _sources_of(view, numbers.tolist())
-    view.decoder.read_points(store, geometry.native, sources, nsource, places, geometry.buffer_of(items))
+    view.decoder.read_points(chunks, geometry.native, sources, nsource, places, geometry.buffer_of(items))
 
 
 def _distinct(numbers: NumpyArray[np.int64], nchunks: int) -> tuple[NumpyArray[np.int64], NumpyArray[np.int64]]:

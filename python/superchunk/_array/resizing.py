@@ -47,7 +47,7 @@ _FEW = 8192
 """Chunks of zeros that are put behind the others one by one; for more of them the list is made anew, at once."""
 
 
-def resize_array(view: ArrayView, encoder: Encoder, layer: str, shape: tuple[int, ...]) -> ArrayGeometry:
+def resize_array(view: ArrayView[ChunkStore], encoder: Encoder, layer: str, shape: tuple[int, ...]) -> ArrayGeometry:
     """Give an array another shape, inside a batch of the store; new items are zeros.
 
     Raises
@@ -61,14 +61,14 @@ def resize_array(view: ArrayView, encoder: Encoder, layer: str, shape: tuple[int
     new = _reshaped(view.geometry, shape)
     if new is view.geometry:
         return new
-    _move_chunks(view.store, view.geometry, new)
-    view.store.set_meta(layer, new.meta_bytes)
-    _clear(ArrayView(view.decoder, view.store, new), encoder, view.geometry)
+    _move_chunks(view.chunks, view.geometry, new)
+    view.chunks.set_meta(layer, new.meta_bytes)
+    _clear(ArrayView(view.decoder, view.chunks, new), encoder, view.geometry)
     return new
 
 
 def append_items(
-    view: ArrayView, encoder: Encoder, layer: str, values: ArrayLike | NDArrayLike, axis: int
+    view: ArrayView[ChunkStore], encoder: Encoder, layer: str, values: ArrayLike | NDArrayLike, axis: int
 ) -> ArrayGeometry:
     """Make an array grow along an axis by `values`, inside a batch of the store.
 
@@ -83,10 +83,10 @@ def append_items(
         if new.layout.shape != old:
             return resize_array(view, encoder, layer, shape)
         return geometry
-    _move_chunks(view.store, geometry, new)
-    view.store.set_meta(layer, new.meta_bytes, at_once=False)
+    _move_chunks(view.chunks, geometry, new)
+    view.chunks.set_meta(layer, new.meta_bytes, at_once=False)
     region = tuple(slice(old[at] if at == axis else 0, size) for at, size in enumerate(shape))
-    write_selection(ArrayView(view.decoder, view.store, new), encoder, box_selection(region, shape), given)
+    write_selection(ArrayView(view.decoder, view.chunks, new), encoder, box_selection(region, shape), given)
     return new
 
 
@@ -156,7 +156,7 @@ def _append_zeros(store: ChunkStore, geometry: ArrayGeometry, count: int) -> Non
     insert_repeated(store, chunk, count)
 
 
-def _clear(view: ArrayView, encoder: Encoder, old: ArrayGeometry) -> None:
+def _clear(view: ArrayView[ChunkStore], encoder: Encoder, old: ArrayGeometry) -> None:
     """Set to zero what chunks hold outside the smaller shape where that edge was, or is, inside a chunk."""
     writer = ChunkWriter(view, encoder)
     new = view.geometry
@@ -173,7 +173,7 @@ def _clear(view: ArrayView, encoder: Encoder, old: ArrayGeometry) -> None:
         inside = items[kept].copy()
         items[kept] = np.zeros((), items.dtype)
         if new.buffer_of(items).reshape(-1).view(np.uint8).any():
-            view.store.replace(number, writer.pack(inside, number))
+            view.chunks.replace(number, writer.pack(inside, number))
 
 
 def _edge_chunks(old: ArrayLayout, new: ArrayLayout, small: Sequence[int]) -> Iterator[tuple[int, ...]]:

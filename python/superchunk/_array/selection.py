@@ -2,12 +2,11 @@
 
 ::
 
-    key ──> plan_box  integers, slices of step 1, `...`   a box, the usual case
-        └─> select    everything else                     OrthogonalSelection or PointSelection
+    key ──> ArrayGeometry.plan_box   integers, slices of step 1, `...`   a box and its chunks, the usual case
+        └─> select                   everything else                     OrthogonalSelection or PointSelection
 
 Every dimension of the array is named in the result:
 
-- A box has ``(start, stop, 1)`` for each dimension.
 - `OrthogonalSelection`: each dimension has its own positions, a `range` or an array of them, and all combinations are
   selected. Integers, slices, `oindex`, and integer arrays that do not go together item by item.
 - `PointSelection`: each dimension has an array of coordinates, and these broadcast together to the result's
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
 
     Positions: TypeAlias = range | NDArray[np.int64]
 
-    BoxPlan: TypeAlias = tuple[list[tuple[int, int, int]], tuple[int, ...]]
-    """A box, ``(start, stop, 1)`` for each dimension, and the shape of the result."""
-
 __all__ = [
     "OrthogonalSelection",
     "PointSelection",
@@ -43,7 +39,6 @@ __all__ = [
     "checked_indices",
     "expanded",
     "out_of_bounds",
-    "plan_box",
     "select",
     "select_orthogonal",
     "select_taken",
@@ -120,52 +115,6 @@ class _Gap(NamedTuple):
 
 _Part: TypeAlias = "_Gap | _Fancy | int"
 """A slice, a new axis or an ellipsis; an advanced index; the dimension of an integer."""
-
-
-def plan_box(key: object, shape: tuple[int, ...]) -> BoxPlan | None:
-    """Return the box that ``array[key]`` means for an array of `shape`.
-
-    The result is None for an empty box, a position outside the array, and every key with something else than
-    integers, slices of step 1 and an ellipsis: `select` plans those, and raises the errors.
-    """
-    entries = key if type(key) is tuple else (key,)
-    if len(entries) != len(shape):
-        filled = _filled(entries, len(shape))
-        if filled is None:
-            return None
-        entries = filled
-    box: list[tuple[int, int, int]] = []
-    counts: list[int] = []
-    for entry, size in zip(entries, shape, strict=True):
-        if type(entry) is slice:
-            start, stop, step = entry.indices(size)
-            if step != 1 or start >= stop:
-                return None
-            counts.append(stop - start)
-            box.append((start, stop, 1))
-            continue
-        if type(entry) is not int:
-            if entry is Ellipsis:
-                filled = _filled(entries, len(shape))
-                return None if filled is None else plan_box(filled, shape)
-            if not isinstance(entry, np.integer):
-                return None
-            entry = int(entry)  # noqa: PLW2901  (the same number)
-        at = entry + size if entry < 0 else entry
-        if not 0 <= at < size:
-            return None
-        box.append((at, at + 1, 1))
-    return box, tuple(counts)
-
-
-def _filled(entries: tuple[Any, ...], ndim: int) -> tuple[Any, ...] | None:
-    """Return entries for all dimensions, with slices for those left out; None if there are too many."""
-    dots = [at for at, entry in enumerate(entries) if entry is Ellipsis]
-    missing = ndim - len(entries) + len(dots)
-    if missing < 0 or len(dots) > 1:
-        return None
-    at = dots[0] if dots else len(entries)
-    return (*entries[:at], *(_WHOLE,) * missing, *entries[at + len(dots) :])
 
 
 def select(key: object, shape: Sequence[int]) -> OrthogonalSelection | PointSelection:

@@ -1,7 +1,7 @@
 """What is assigned to a part of an array, laid out like that part, piece by piece.
 
-A value that is an `NDArray` is read as it was when the change began, so that an array may be assigned to
-another part of itself.
+A value that is an `NDArray` is read as it was when the change began. An array may therefore be assigned to another part
+of itself.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk._array.selection import PointSelection
+    from superchunk._store.protocol import ChunkList
 
 __all__ = ["ArrayValues", "values_for"]
 
@@ -139,7 +140,7 @@ def _in_order(selection: OrthogonalSelection) -> bool:
 class _Compressed:
     """Items of an NDArray, decoded as they are needed."""
 
-    def __init__(self, view: ArrayView, selection: OrthogonalSelection) -> None:
+    def __init__(self, view: ArrayView[ChunkList], selection: OrthogonalSelection) -> None:
         full = shape = view.geometry.shape
         while len(shape) > len(selection.shape) and shape[0] == 1:
             shape = shape[1:]
@@ -182,5 +183,5 @@ class _Compressed:
         return np.broadcast_to(_all_of(self._view), self._selection.shape)
 
 
-def _all_of(view: ArrayView) -> NumpyArray[Any]:
+def _all_of(view: ArrayView[ChunkList]) -> NumpyArray[Any]:
     return read_selection(view, select((), view.geometry.shape))

@@ -4,7 +4,7 @@
 
     NDArray ── SChunk ── Handle ── ChunkStore     chunks and metalayers; several arrays may share them
        │ └──── ArrayGeometry                      until the metalayer's bytes or the number of chunks change
-       └─ at a moment ──> ArrayView               decoder, store and geometry, for one read or one change
+       └─ at a moment ──> ArrayView               decoder, list of chunks and geometry, for one read or one change
 
 Internals take an `ArrayView` and return NumPy arrays, stores or a SChunk. Functions for users wrap those in an
 `NDArray`; internals know that class by `NDArrayLike` alone.
@@ -15,7 +15,7 @@ Source: docs/format/b2nd.md; docs/format/cframe.md, "Concurrency".
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from superchunk._array.geometry import geometry_of
 from superchunk.exceptions import FormatError
@@ -29,36 +29,27 @@ if TYPE_CHECKING:
     from superchunk._array.geometry import ArrayGeometry
     from superchunk._codec.decoder import Decoder
     from superchunk._schunk.handle import Handle
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkList, ChunkStore
     from superchunk.params import CParams, DParams
     from superchunk.schunk import SChunk
 
 __all__ = ["ArrayView", "NDArrayLike", "is_ndarray", "memory_view", "read_geometry"]
 
+Chunks = TypeVar("Chunks", bound="ChunkList", covariant=True)  # noqa: PLC0105
+
 # While C-Blosc2 resizes a frame, chunks and shape do not go together for a moment; seconds.
 _PAUSES = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 
 
-class ArrayView:
-    """An array at one moment: what decodes its chunks, where they are, and how items lie in them.
+class ArrayView(NamedTuple, Generic[Chunks]):
+    """An array at one moment: what decodes its chunks, where they are, and how items lie in them."""
 
-    Parameters
-    ----------
-    decoder
-        Decodes the chunks.
-    store
-        Holds the chunks.
-    geometry
-        Of the array, as the store has it now.
-
-    """
-
-    __slots__ = ("decoder", "geometry", "store")
-
-    def __init__(self, decoder: Decoder, store: ChunkStore, geometry: ArrayGeometry) -> None:
-        self.decoder = decoder
-        self.store = store
-        self.geometry = geometry
+    decoder: Decoder
+    """Decodes the chunks."""
+    chunks: Chunks
+    """The list of them for reading, the store for a change."""
+    geometry: ArrayGeometry
+    """Of the array, as `chunks` has it."""
 
 
 class NDArrayLike(Protocol):
@@ -135,7 +126,7 @@ class NDArrayLike(Protocol):
         """Return the items that `key` means as a new NumPy array."""
         ...
 
-    def _view_in(self, store: ChunkStore) -> ArrayView:
+    def _view_in(self, store: ChunkStore) -> ArrayView[ChunkStore]:
         """Return the array as it is in the present state of `store`."""
         ...
 
@@ -145,7 +136,7 @@ def is_ndarray(value: object) -> TypeGuard[NDArrayLike]:
     return hasattr(type(value), "_view_in")
 
 
-def memory_view(array: NDArrayLike) -> ArrayView:
+def memory_view(array: NDArrayLike) -> ArrayView[ChunkStore]:
     """Return a view of the items that an array has now, which no later change reaches."""
     from superchunk._store.memory import MemoryStore  # made here only
 
@@ -163,19 +154,18 @@ def read_geometry(store: ChunkStore, layer: str) -> ArrayGeometry:
     """
     for pause in _PAUSES if store.is_mutable and store.path is not None else ():
         try:
-            return store.read_consistent(_geometry_in, store, layer)
+            return store.read_consistent(_geometry_in, layer)
         except FormatError:
             time.sleep(pause)
-            store.refresh()
-    return store.read_consistent(_geometry_in, store, layer)
+    return store.read_consistent(_geometry_in, layer)
 
 
-def _geometry_in(store: ChunkStore, layer: str) -> ArrayGeometry:
-    typesize, nchunks = store.settings.typesize, store.nchunks
-    geometry = geometry_of(store.meta[layer], typesize)
-    if nchunks != geometry.nchunks or (nchunks and store.chunksize != geometry.chunk_nbytes):
-        geometry.layout.check(typesize=typesize, chunksize=store.chunksize, nchunks=nchunks)
-    if store.nbytes != geometry.nchunks * geometry.chunk_nbytes:
+def _geometry_in(chunks: ChunkList, layer: str) -> ArrayGeometry:
+    typesize, nchunks = chunks.settings.typesize, chunks.nchunks
+    geometry = geometry_of(chunks.meta[layer], typesize)
+    if nchunks != geometry.nchunks or (nchunks and chunks.chunksize != geometry.chunk_nbytes):
+        geometry.layout.check(typesize=typesize, chunksize=chunks.chunksize, nchunks=nchunks)
+    if chunks.nbytes != geometry.padded_nbytes:
         expected = f"{geometry.nchunks} chunks of {geometry.chunk_nbytes}"
-        raise FormatError("frame nbytes", at=0x1E, expected=expected, found=store.nbytes)
+        raise FormatError("frame nbytes", at=0x1E, expected=expected, found=chunks.nbytes)
     return geometry

@@ -5,9 +5,9 @@
     covered whole    the value's own memory ── pack ──> chunk
     in part          chunk ── read_box ──> items, changed ── pack ──> chunk
 
-The engine compresses straight out of the memory that holds the value, whatever its strides; a value of another
-dtype, and the items of an `NDArray`, are made ready for one chunk at a time. Padding that may come to light is zero
-in whatever is written here. A chunk of one value becomes a special chunk.
+The engine compresses straight out of the memory that holds the value, whatever its strides. A value of another dtype,
+and the items of an `NDArray`, are converted for one chunk at a time. Padding that may come to light is zero in whatever
+is written here. A chunk of one value becomes a special chunk.
 
 Source: docs/format/b2nd.md, "Geometry" and "Changing".
 """
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from superchunk._array.selection import Positions
     from superchunk._array.view import ArrayView
     from superchunk._codec.encoder import Encoder
+    from superchunk._store.protocol import ChunkStore
 
 __all__ = ["ChunkWriter", "write_selection"]
 
@@ -63,7 +64,7 @@ class _AxisPart(NamedTuple):
 class ChunkWriter:
     """Reads and compresses single chunks of an array for a change."""
 
-    def __init__(self, view: ArrayView, encoder: Encoder) -> None:
+    def __init__(self, view: ArrayView[ChunkStore], encoder: Encoder) -> None:
         geometry = view.geometry
         self._view = view
         self._encoder = encoder
@@ -76,14 +77,14 @@ class ChunkWriter:
     def read(self, number: int, box: Sequence[tuple[int, int, int]]) -> NumpyArray[Any]:
         """Return the items of a box inside chunk `number`, which is compared with its seal."""
         view = self._view
-        view.store.check(number)  # what stays of it is sealed anew
+        view.chunks.check(number)  # what stays of it is sealed anew
         items, buffer = view.geometry.empty(tuple(stop - start for start, stop, _ in box))
-        view.decoder.read_box(view.store, view.geometry.native, [view.store.source(number)], box, buffer)
+        view.decoder.read_box(view.chunks, view.geometry.native, [view.chunks.source(number)], box, buffer)
         return items
 
     def is_zero(self, number: int) -> bool:
         """Return whether chunk `number` is known to hold zeros only."""
-        return _engine.describe(self._view.store.source(number)).special in _ZEROS
+        return _engine.describe(self._view.chunks.source(number)).special in _ZEROS
 
     def pack(self, items: NumpyArray[Any], number: int) -> bytes:
         """Return a chunk whose first items in each dimension are `items`, all others zero."""
@@ -94,12 +95,12 @@ class ChunkWriter:
         chunk = pack_items(geometry.native, self._params, items, whole=whole)
         if self._encoder.prefilter is None:
             return chunk
-        content = self._view.decoder.decompress(self._view.store, chunk)
+        content = self._view.decoder.decompress(self._view.chunks, chunk)
         return self._encoder.chunk(memoryview(content), number * geometry.chunk_nbytes)
 
 
 def write_selection(
-    view: ArrayView,
+    view: ArrayView[ChunkStore],
     encoder: Encoder,
     selection: OrthogonalSelection | PointSelection,
     value: object,
@@ -128,7 +129,7 @@ def write_selection(
         A chunk of which something stays is damaged; writing failed.
 
     """
-    geometry, store = view.geometry, view.store
+    geometry, store = view.geometry, view.chunks
     dtype = geometry.dtype if field is None else geometry.dtype[field]
     chosen = geometry.physical(selection)
     values = values_for(value, dtype, chosen)
@@ -223,7 +224,7 @@ def _parts_of_list(axis: NumpyArray[np.int64], size: int, chunk: int, step: int)
 
 
 def _write_points(
-    writer: ChunkWriter, view: ArrayView, points: PointSelection, given: NumpyArray[Any], field: str | None
+    writer: ChunkWriter, view: ArrayView[ChunkStore], points: PointSelection, given: NumpyArray[Any], field: str | None
 ) -> None:
     """Put items one by one; of several for one place the last counts."""
     geometry = view.geometry
@@ -257,4 +258,4 @@ def _write_points(
             target[tuple(at - start for at, start in zip(coords, starts, strict=True))] = given[mine]
         else:  # a 0-d array, indexed by a scalar bool
             target[()] = given[mine[-1]]
-        view.store.replace(nchunk, writer.pack(items, nchunk))
+        view.chunks.replace(nchunk, writer.pack(items, nchunk))

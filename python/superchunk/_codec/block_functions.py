@@ -1,8 +1,8 @@
 """Functions that a user runs on every block: prefilters, postfilters, fillers.
 
-They get arrays of one block and the number of the block's first item in the SChunk.
-A prefilter runs on the plain bytes before a chunk is compressed, a postfilter on
-whole blocks after they were decompressed, so the engine need not know of either.
+They get arrays of one block and the number of the block's first item in the SChunk. A prefilter runs on the
+uncompressed bytes before a chunk is compressed. A postfilter runs on whole blocks after they were decompressed. The
+engine knows neither.
 
 Compresses and stores nothing.
 """

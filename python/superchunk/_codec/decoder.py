@@ -7,8 +7,8 @@
                           └─────> _engine.read_points      single items
 
 The engine is asked without the shape of blocks first, because most containers do not need it. If a chunk needs the
-shape, or ZFP, the read starts anew with them. A store is given with each call, so that one decoder reads the
-committed state and a snapshot in memory alike.
+shape, or ZFP, the read starts anew with them. The list of chunks is given with each call, so that one decoder reads
+the committed state and a snapshot in memory alike.
 
 Source: docs/format/codecs.md; docs/format/integrity.md, "Chunk seal" and "What a reader concludes".
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from superchunk._codec.block_functions import BlockFunction
     from superchunk._codec.plugins import HookOwner
     from superchunk._engine import Geometry, Hooks, Request, Source
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkList
 
 __all__ = ["Decoder"]
 
@@ -70,7 +70,7 @@ class Decoder:
     # Bytes of the container.
 
     def read_range(
-        self, store: ChunkStore, start: int, stop: int, out: memoryview | bytearray | None = None
+        self, chunks: ChunkList, start: int, stop: int, out: memoryview | bytearray | None = None
     ) -> bytes | None:
         """Return bytes ``start:stop`` of the content after the postfilter, or put them at the front of `out`.
 
@@ -83,13 +83,13 @@ class Decoder:
 
         """
         if self.postfilter is not None:
-            return self._read_filtered(store, self.postfilter, start, stop, out)
-        requests = store.requests(start, stop)
+            return self._read_filtered(chunks, self.postfilter, start, stop, out)
+        requests = chunks.requests(start, stop)
         if self.verified:
-            self._check_whole(store, chunks_of(store, start, stop)[0], requests)
-        return self.read(store, requests, out)
+            self._check_whole(chunks, chunks_of(chunks, start, stop)[0], requests)
+        return self.read(chunks, requests, out)
 
-    def read_chunk(self, store: ChunkStore, nchunk: int, nbytes: int, out: memoryview | None = None) -> bytes | None:
+    def read_chunk(self, chunks: ChunkList, nchunk: int, nbytes: int, out: memoryview | None = None) -> bytes | None:
         """Return the `nbytes` bytes of chunk `nchunk` after the postfilter, or put them at the front of `out`.
 
         Raises
@@ -98,15 +98,15 @@ class Decoder:
             As `read_range`.
 
         """
-        source = store.source(nchunk)
-        self.check(store, nchunk, source)
+        source = chunks.source(nchunk)
+        self.check(chunks, nchunk, source)
         if self.postfilter is not None:
-            start = chunk_start(store, nchunk)
-            return self._read_filtered(store, self.postfilter, start, start + nbytes, out)
-        return self.read(store, [(source, nbytes, 0, nbytes, 0)], out)
+            start = chunk_start(chunks, nchunk)
+            return self._read_filtered(chunks, self.postfilter, start, start + nbytes, out)
+        return self.read(chunks, [(source, nbytes, 0, nbytes, 0)], out)
 
     def read(
-        self, store: ChunkStore, requests: Sequence[Request], out: memoryview | bytearray | None = None
+        self, chunks: ChunkList, requests: Sequence[Request], out: memoryview | bytearray | None = None
     ) -> bytes | None:
         """Decode pieces of chunks as `_engine.read` does, without the postfilter.
 
@@ -125,16 +125,16 @@ class Decoder:
                 if not needs_shape(error):
                     raise
         return self._with_shape(
-            store,
+            chunks,
             lambda hooks, blocks: _engine.read(
                 requests, out, nthreads=self.nthreads, itemsize=self.typesize, hooks=hooks, blockshape=blocks
             ),
         )
 
-    def decompress(self, store: ChunkStore, source: Source) -> bytes:
-        """Return the content of one chunk, which need not be in the store, without the postfilter."""
+    def decompress(self, chunks: ChunkList, source: Source) -> bytes:
+        """Return the content of one chunk, which need not be in the chunks, without the postfilter."""
         return self._with_shape(
-            store,
+            chunks,
             lambda hooks, blocks: _engine.decompress(source, itemsize=self.typesize, hooks=hooks, blockshape=blocks),
         )
 
@@ -148,7 +148,7 @@ class Decoder:
 
     def read_box(
         self,
-        store: ChunkStore,
+        chunks: ChunkList,
         geometry: Geometry,
         sources: Sequence[Source],
         box: Sequence[tuple[int, int, int] | Buffer],
@@ -171,13 +171,13 @@ class Decoder:
             else:
                 return
         self._with_shape(
-            store,
+            chunks,
             lambda hooks, _: _engine.read_box(geometry, sources, box, out, nthreads=self.nthreads, hooks=hooks),
         )
 
     def read_points(
         self,
-        store: ChunkStore,
+        chunks: ChunkList,
         geometry: Geometry,
         sources: Sequence[Source],
         nsource: Buffer,
@@ -193,7 +193,7 @@ class Decoder:
 
         """
         self._with_shape(
-            store,
+            chunks,
             lambda hooks, _: _engine.read_points(
                 geometry, sources, nsource, positions, out, nthreads=self.nthreads, hooks=hooks
             ),
@@ -201,7 +201,7 @@ class Decoder:
 
     # Comparing chunks with their seals.
 
-    def check(self, store: ChunkStore, nchunk: int, source: Source) -> None:
+    def check(self, chunks: ChunkList, nchunk: int, source: Source) -> None:
         """Compare chunk `nchunk` with its seal, if the handle was opened for that.
 
         Raises
@@ -211,20 +211,20 @@ class Decoder:
 
         """
         if self.verified:
-            _check(store, [(nchunk, source)])
+            _check(chunks, [(nchunk, source)])
 
-    def _check_whole(self, store: ChunkStore, first: int, requests: Sequence[Request]) -> None:
+    def _check_whole(self, chunks: ChunkList, first: int, requests: Sequence[Request]) -> None:
         """Compare the chunks that `requests`, from chunk `first` on, read whole."""
         whole = [
             (nchunk, source)
             for nchunk, (source, nbytes, start, stop, _) in enumerate(requests, first)
             if start == 0 and stop == nbytes
         ]
-        _check(store, whole)
+        _check(chunks, whole)
 
     # What a call of the engine needs besides.
 
-    def _with_shape(self, store: ChunkStore, call: Callable[[Hooks | None, tuple[int, ...] | None], T]) -> T:
+    def _with_shape(self, chunks: ChunkList, call: Callable[[Hooks | None, tuple[int, ...] | None], T]) -> T:
         """Return what `call`, a call of the engine that decodes chunks, returns with what the chunks need.
 
         `call` takes the hooks, or None, and the shape of blocks, or None. It is called again with more of these if
@@ -234,7 +234,7 @@ class Decoder:
         try:
             return call(hooks, None)
         except UnsupportedError as error:
-            layout = layout_of(store.meta) if needs_shape(error) else None
+            layout = layout_of(chunks.meta) if needs_shape(error) else None
             if layout is None:
                 raise
         try:
@@ -245,22 +245,22 @@ class Decoder:
         return call(zfp_hooks(self.owner, layout, self.typesize), layout.blocks)
 
     def _read_filtered(
-        self, store: ChunkStore, function: BlockFunction, start: int, stop: int, out: memoryview | bytearray | None
+        self, chunks: ChunkList, function: BlockFunction, start: int, stop: int, out: memoryview | bytearray | None
     ) -> bytes | None:
         """Read bytes ``start:stop`` through a postfilter: it sees each block that the range intersects once, whole."""
         parts: list[bytes] = []
-        for nchunk in chunks_of(store, start, stop):
-            base = chunk_start(store, nchunk)
-            nbytes = chunk_start(store, nchunk + 1) - base if nchunk + 1 < store.nchunks else store.nbytes - base
+        for nchunk in chunks_of(chunks, start, stop):
+            base = chunk_start(chunks, nchunk)
+            nbytes = chunk_start(chunks, nchunk + 1) - base if nchunk + 1 < chunks.nchunks else chunks.nbytes - base
             low, high = max(start - base, 0), min(stop - base, nbytes)
             if low >= high:
                 continue
-            source = store.source(nchunk)
+            source = chunks.source(nchunk)
             blocksize = _engine.describe(source).blocksize or nbytes
             first = low - low % blocksize
             last = min(high + -high % blocksize, nbytes)
             plain = memoryview(bytearray(last - first))
-            self.read(store, [(source, nbytes, first, last, 0)], plain)
+            self.read(chunks, [(source, nbytes, first, last, 0)], plain)
             done = function.apply(plain, blocksize, (base + first) // self.typesize)
             parts.append(done[low - first : high - first].tobytes())
         content = b"".join(parts)
@@ -270,11 +270,11 @@ class Decoder:
         return None
 
 
-def _check(store: ChunkStore, chunks: Sequence[tuple[int, Source]]) -> None:
-    if not store.sealed:
+def _check(chunks: ChunkList, numbered: Sequence[tuple[int, Source]]) -> None:
+    if not chunks.sealed:
         return
-    statuses = _engine.check_seals([source for _, source in chunks])
-    for (nchunk, _), (status, cbytes) in zip(chunks, statuses, strict=True):
+    statuses = _engine.check_seals([source for _, source in numbered])
+    for (nchunk, _), (status, cbytes) in zip(numbered, statuses, strict=True):
         if status == _STALE:
             raise FormatError(
                 f"chunk {nchunk}",

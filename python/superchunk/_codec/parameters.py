@@ -1,7 +1,7 @@
 """From `CParams` to what the engine and a frame header take, and back.
 
-The one place where the user's words (a short list of filters, a negative meta, an
-item of 1000 bytes) become the six slots and bytes of the format.
+This is the only module that translates the user's values (a short list of filters, a negative meta, an item of 1000
+bytes) to the six slots and bytes of the format.
 
 Source: docs/format/filters.md; docs/format/cframe.md, "Header".
 """
@@ -53,9 +53,8 @@ _DICT_CODECS: Final = frozenset({Codec.LZ4.value, Codec.LZ4HC.value, Codec.ZSTD.
 def pipeline(cparams: CParams) -> tuple[bytes, bytes]:
     """Return the six filter ids and their six metas as the format stores them.
 
-    A list of fewer fills the pipeline from its first slot. BYTEDELTA has nothing
-    to do with items of one byte (an item over 255 bytes counts as such, because a
-    chunk header cannot name its size) and is left out there.
+    A list of fewer fills the pipeline from its first slot. BYTEDELTA does nothing on items of one byte and is left out
+    for them. An item over 255 bytes counts as one byte, because a chunk header cannot name its size.
     """
     bytedelta_idle = cparams.typesize == 1 or cparams.typesize > MAX_HEADER_TYPESIZE
     return _pipeline(tuple(cparams.filters), tuple(cparams.filters_meta), bytedelta_idle)
@@ -81,8 +80,8 @@ def encode_params(
 ) -> _engine.EncodeParams:
     """Return `cparams` as the engine takes them.
 
-    With `layout` blocks are those of an array. Codecs and filters that go by their shape
-    need it; where one is used and no block size is given, it is that of the layout.
+    With `layout` blocks are those of an array. Codecs and filters that depend on the shape need it. Where one is used
+    and no block size is given, the layout gives the block size.
 
     Raises
     ------
@@ -188,8 +187,8 @@ def as_recorded(cparams: CParams) -> CParams:
 def cparams_of(settings: FrameSettings, nthreads: int) -> CParams:
     """Return the parameters that a frame header records.
 
-    A header may come from a stranger, and opening must not fail for a level that
-    only matters to new chunks: what is out of range is moved into it.
+    A header may come from a stranger, and opening must not fail for a level that only matters to new chunks. Values out
+    of range are moved into the range.
     """
     splitmode = settings.splitmode
     return CParams(

@@ -1,6 +1,6 @@
 """Which chunks hold which bytes of a container.
 
-Plain integers, no objects per item. The requests for a range are planned by the store, which knows its chunks.
+Plain integers, no objects per item. The requests for a range are planned by the chunks, which knows its chunks.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkList
 
 __all__ = ["chunk_start", "chunks_of"]
 
 
-def chunk_start(store: ChunkStore, nchunk: int) -> int:
+def chunk_start(chunks: ChunkList, nchunk: int) -> int:
     """Return where a chunk begins in the container, in bytes; `nchunks` gives the end."""
-    if nchunk == store.nchunks:
-        return store.nbytes
-    return nchunk * store.chunksize if store.chunksize else store.starts()[nchunk]
+    if nchunk == chunks.nchunks:
+        return chunks.nbytes
+    return nchunk * chunks.chunksize if chunks.chunksize else chunks.starts()[nchunk]
 
 
-def chunks_of(store: ChunkStore, start: int, stop: int) -> range:
+def chunks_of(chunks: ChunkList, start: int, stop: int) -> range:
     """Return the numbers of the chunks that bytes ``start:stop`` touch, ``start < stop``."""
-    chunksize = store.chunksize
+    chunksize = chunks.chunksize
     if chunksize:
         return range(start // chunksize, (stop - 1) // chunksize + 1)
-    starts = store.starts()
+    starts = chunks.starts()
     return range(bisect_right(starts, start) - 1, bisect_right(starts, stop - 1))

@@ -109,8 +109,8 @@ def _parameters(codec: int, meta: int, ndim: int, typesize: int) -> dict[str, fl
 def _most_nbytes(shape: tuple[int, ...], typesize: int) -> int:
     """Return bytes that no stream of a block exceeds, however it came about.
 
-    A block of zfp has at most an exponent, each bit of each number, and a group test for each
-    number and bit plane; twice that is more than enough.
+    A block of zfp has at most an exponent, each bit of each number, and a group test for each number and bit plane.
+    Twice that is more than enough.
     """
     values: int = _SIDE ** len(shape)
     nblocks = prod(-(-size // _SIDE) for size in shape)

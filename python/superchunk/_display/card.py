@@ -7,9 +7,9 @@
     ratio    6.31x  1.41 GiB in 229.1 MiB
     [▒▒▓▓████▒▒  ▒▒▓▓]                             the chunk map: an SVG of one row, a title for each cell
 
-One piece of HTML with its styles in it: nothing is loaded, no script, no style sheet, and only colours that can be
-read on white and on black. Names, paths, dtypes and codecs come from files of strangers and are escaped. A damaged
-chunk is a red cell, a closed object says so; showing a card raises nothing that a broken file could cause.
+The card is one piece of HTML with its styles: no script, no style sheet, nothing to load. Its colours are readable on
+white and on black. Names, paths, dtypes and codecs come from files of strangers and are escaped. A damaged chunk is a
+red cell, a closed object says so; showing a card raises nothing that a broken file could cause.
 """
 
 from __future__ import annotations

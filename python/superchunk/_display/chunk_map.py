@@ -27,7 +27,7 @@ from superchunk.params import SpecialValue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.protocol import ChunkList
 
 __all__ = ["BEST_RATIO", "DAMAGED", "SAMPLES", "MapCell", "chunk_map", "colour"]
 
@@ -126,8 +126,8 @@ def chunk_map(schunk: object, cells: int = 64, *, among: Sequence[int] | None = 
     Returns
     -------
     list of MapCell
-        In order, about the same number of chunks in each. Of many chunks some in each cell are looked at,
-        evenly spaced, `SAMPLES` in all at most (or one a cell, if there are more cells).
+        In order, about the same number of chunks in each. Of many chunks, a sample of evenly spaced ones in each cell
+        is read. The sample has at most `SAMPLES` chunks in all, or one for each cell.
 
     Raises
     ------
@@ -153,21 +153,20 @@ def chunk_map(schunk: object, cells: int = 64, *, among: Sequence[int] | None = 
     handle = getattr(chunks, "_handle", None) if hasattr(chunks, "get_lazychunk") else None
     if not isinstance(handle, Handle):
         raise TypeError(f"schunk: expected a SChunk or an NDArray, got {type(schunk).__name__}")
-    store = handle.refreshed_store()
-    return store.read_consistent(lambda: _look(store, limit, among))
+    return handle.store.read_consistent(_look, limit, among)
 
 
-def _look(store: ChunkStore, limit: int, among: Sequence[int] | None) -> list[MapCell]:
-    numbers = range(store.nchunks) if among is None else among
+def _look(chunks: ChunkList, limit: int, among: Sequence[int] | None) -> list[MapCell]:
+    numbers = range(chunks.nchunks) if among is None else among
     count = min(limit, len(numbers))
     if not count:
         return []
     samples = max(SAMPLES // count, 1)
     edges = [len(numbers) * n // count for n in range(count + 1)]
-    return [_cell(store, numbers, edges[n], edges[n + 1], samples) for n in range(count)]
+    return [_cell(chunks, numbers, edges[n], edges[n + 1], samples) for n in range(count)]
 
 
-def _cell(store: ChunkStore, numbers: Sequence[int], first: int, stop: int, samples: int) -> MapCell:
+def _cell(chunks: ChunkList, numbers: Sequence[int], first: int, stop: int, samples: int) -> MapCell:
     width = stop - first
     looked = min(width, samples)
     nbytes = cbytes = damaged = 0
@@ -176,7 +175,7 @@ def _cell(store: ChunkStore, numbers: Sequence[int], first: int, stop: int, samp
         # The middle of each of `looked` equal parts.
         number = numbers[first + (2 * n + 1) * width // (2 * looked)]
         try:
-            info = _engine.describe(store.source(number))
+            info = _engine.describe(chunks.source(number))
         except (FormatError, StorageError):
             damaged += 1
             continue

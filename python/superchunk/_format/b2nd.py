@@ -16,9 +16,8 @@
     7 + 19d    1 + 4   0xDB, u32      length of the dtype text
     12 + 19d   ...     dtype text     UTF-8
 
-Numbers are big endian. As in the reference, version and markers are written and not read, save
-the one before the dtype text, and bytes behind the text are ignored. An old layer may end where
-the dtype format would stand.
+Numbers are big endian. As in C-Blosc2, version and markers are written and not read, except the marker before the dtype
+text. Bytes behind the text are ignored. An old layer may end where the dtype format would stand.
 
 Does not know what the dtype text means: see `dtypes`. Knows no chunk either; that those agree
 with the layer is asked of `ArrayLayout.check`, and of the engine for each chunk that it reads.

@@ -48,8 +48,8 @@ def dtype_text(dtype: DTypeLike) -> str:
     TypeError
         Its items are objects, have no fixed size, or are of a type that no text can say.
     ValueError
-        Its items have no bytes, it is a sub-array (whose dimensions belong to the array), or
-        its fields nest too deep or have names or titles that no text can say.
+        Its items have no bytes, or it is a sub-array, whose dimensions belong to the array. Or its fields nest too
+        deep, or have names or titles that no text can express.
 
     """
     dtype = np.dtype(dtype)
@@ -79,8 +79,8 @@ def parse_dtype(text: str | None, typesize: int, *, at: int = 0) -> np.dtype[Any
     text
         As in a metalayer. None, as in layers of old, gives bytes (`S`).
     typesize
-        Bytes of an item in the frame. A text of another item size, or of a type of ml_dtypes
-        where that package is missing, gives plain void (`V`) of this size.
+        Bytes of an item in the frame. A text of another item size gives an unstructured void type (`V`) of this size.
+        So does a type of ml_dtypes where that package is missing.
     at
         Where the text stands in the layer, for messages.
 

@@ -6,12 +6,10 @@
     entry <  0   a chunk of one value without stored bytes; only the top byte counts:
                  0x81 zeros, 0x82 NaN, 0x84 uninitialised
 
-In a file the entries are the content of an ordinary chunk, little endian, typesize 8.
-An `Index` reads single entries through that chunk until a change or a bulk request
-makes an array of them; an index whose entries are all equal stays one number. Every
-change is written down in a journal before it is made, so that it can be taken back, though
-an interrupt comes in the middle, and so that others can see how the index was before. Does not
-know where chunks lie.
+In a file the entries are the content of an ordinary chunk, little endian, typesize 8. An `Index` reads single entries
+through that chunk until a change or a bulk request makes an array of them. An index whose entries are all equal stays
+one number. Every change is recorded in a journal before it is made. The journal allows to undo the change after an
+interrupt, and to see the index as it was before. Does not know where chunks lie.
 
 Source: docs/format/cframe.md, "Index chunk" and "Special entries".
 """
@@ -152,13 +150,15 @@ class Index:
     Not safe for several writers; readers may run beside one writer.
     """
 
-    __slots__ = ("_array", "_at", "_journal", "_len", "_repeated", "_source", "_tick", "_window")
+    __slots__ = ("_at", "_journal", "_repeated", "_source", "_tick", "_window", "entries", "length")
 
     def __init__(self, entries: Iterable[int] = (), *, kept: tuple[Source | None, int, int] | None = None) -> None:
         """Make an index of `entries` (64-bit integers), or of those `kept` in a chunk: source, number, position."""
-        self._array: array[int] | None = array("q", entries) if kept is None else None
+        self.entries: array[int] | None = array("q", entries) if kept is None else None
+        """The entries, for reading; None while they are one repeated value, or in their chunk."""
         self._source: Source | None
-        self._source, self._len, self._at = (None, len(self._array or ()), 0) if kept is None else kept
+        self._source, self.length, self._at = (None, len(self.entries or ()), 0) if kept is None else kept
+        """How many entries there are."""
         self._repeated: int | None = None
         self._window: tuple[int, array[int]] = _NO_WINDOW
         self._journal: list[tuple[int, int, object, int]] = []
@@ -169,7 +169,7 @@ class Index:
         """Return an index of `nchunks` equal entries, in constant memory."""
         index = cls()
         if nchunks:
-            index._array, index._len, index._repeated = None, nchunks, entry
+            index.entries, index.length, index._repeated = None, nchunks, entry
         return index
 
     @classmethod
@@ -225,11 +225,11 @@ class Index:
 
     def __len__(self) -> int:
         """Return the number of entries."""
-        return self._len
+        return self.length
 
     def __getitem__(self, nchunk: int) -> int:
         """Return one entry; `nchunk` from 0 to below the length."""
-        entries = self._array
+        entries = self.entries
         if entries is not None:
             return entries[nchunk]
         if self._repeated is not None:
@@ -243,27 +243,27 @@ class Index:
 
     def slice(self, start: int, stop: int) -> array[int]:
         """Return the entries from `start` to below `stop`, ``0 <= start <= stop <= len``."""
-        entries = self._array
+        entries = self.entries
         if entries is not None:
             return entries[start:stop]
         if self._repeated is not None:
             return array("q", (self._repeated,)) * (stop - start)
         source = self._source
-        if source is None or self._len <= _DECODE_WHOLE:
+        if source is None or self.length <= _DECODE_WHOLE:
             return self._near(start)[1][start:stop]
         return self._decode(source, start, stop)
 
     def slabs(self, length: int = SLAB) -> Iterator[tuple[int, array[int]]]:
         """Yield all entries, `length` at a time, each time with the number of the first one."""
-        for start in range(0, self._len, length):
-            yield start, self.slice(start, min(start + length, self._len))
+        for start in range(0, self.length, length):
+            yield start, self.slice(start, min(start + length, self.length))
 
     def copy(self) -> Index:
         """Return an index of its own with the same entries, as lazy as this one."""
-        entries = self._array
+        entries = self.entries
         if entries is not None:
             return Index(entries)
-        index = Index(kept=(self._source, self._len, self._at))
+        index = Index(kept=(self._source, self.length, self._at))
         index._repeated = self._repeated
         return index
 
@@ -282,7 +282,7 @@ class Index:
         while len(journal) > mark:
             what, at, old, count = journal[-1]
             if what == _ALL:
-                self._array, self._len, self._repeated, self._source = old  # type: ignore[misc]
+                self.entries, self.length, self._repeated, self._source = old  # type: ignore[misc]
             else:
                 entries = self._materialise()
                 extra = len(entries) - count
@@ -292,7 +292,7 @@ class Index:
                     entries.insert(at, old)  # type: ignore[arg-type]
                 elif what == _SET:
                     entries[at] = old  # type: ignore[call-overload]
-                self._len = len(entries)
+                self.length = len(entries)
             del journal[-1]
         self._tick += 1
 
@@ -304,7 +304,7 @@ class Index:
             if not (before == what == _CUT and start == held and at == count):
                 break
             del journal[-1]  # of two additions at the end, the first one's record takes back both
-        if len(journal) > 1 and (len(journal) > self._len + _DECODE_WHOLE or journal[-1][0] == _ALL):
+        if len(journal) > 1 and (len(journal) > self.length + _DECODE_WHOLE or journal[-1][0] == _ALL):
             first = self.as_of(0)
             if first is not None:
                 journal[:] = [(_ALL, 0, first._content, 0)]  # noqa: SLF001  - of this class
@@ -324,9 +324,9 @@ class Index:
         """Take back what `journal` tells, which another index goes on to use."""
         for n, (what, _, old, _) in enumerate(journal):
             if what == _ALL:  # all that came later is of no account
-                self._array, self._len, self._repeated, self._source = old  # type: ignore[misc]
-                if self._array is not None:
-                    self._array = self._array[:]  # for what follows may change it
+                self.entries, self.length, self._repeated, self._source = old  # type: ignore[misc]
+                if self.entries is not None:
+                    self.entries = self.entries[:]  # for what follows may change it
                 del journal[n:]
                 break
         self._journal = journal
@@ -334,20 +334,20 @@ class Index:
 
     @property
     def _content(self) -> tuple[array[int] | None, int, int | None, Source | None]:
-        return self._array, self._len, self._repeated, self._source
+        return self.entries, self.length, self._repeated, self._source
 
     def insert(self, nchunk: int, entries: Sequence[int]) -> None:
         """Put `entries` before entry `nchunk`; the length appends."""
-        held = self._array
+        held = self.entries
         if held is None:
             held = self._materialise()
         self._tick |= 1
         self._journal.append((_CUT, nchunk, None, len(held)))
-        if nchunk == self._len:
+        if nchunk == self.length:
             held.extend(entries)
         else:
             held[nchunk:nchunk] = array("q", entries)
-        self._len = len(held)
+        self.length = len(held)
         self._tick += 1
 
     def replace(self, nchunk: int, entry: int) -> None:
@@ -364,7 +364,7 @@ class Index:
         self._tick |= 1
         self._journal.append((_PUT, nchunk, held[nchunk], len(held)))
         del held[nchunk]
-        self._len = len(held)
+        self.length = len(held)
         self._tick += 1
 
     def assign(self, entries: Iterable[int]) -> None:
@@ -384,35 +384,35 @@ class Index:
             More than 268,435,451 entries.
 
         """
-        if self._len > MAX_CHUNKS:
-            raise ValueError(f"nchunks: expected at most {MAX_CHUNKS}, got {self._len}")
-        if self._repeated is not None and self._len > 1:
+        if self.length > MAX_CHUNKS:
+            raise ValueError(f"nchunks: expected at most {MAX_CHUNKS}, got {self.length}")
+        if self._repeated is not None and self.length > 1:
             value = self._repeated.to_bytes(ENTRY_LEN, "little", signed=True)
-            return _engine.special_chunk(_VALUE, ENTRY_LEN * self._len, ENTRY_LEN, value)
+            return _engine.special_chunk(_VALUE, ENTRY_LEN * self.length, ENTRY_LEN, value)
         entries = self._materialise()
         if sys.byteorder == "big":
             entries = entries[:]
             entries.byteswap()
-        small = ENTRY_LEN * self._len <= _STORE_PLAIN
+        small = ENTRY_LEN * self.length <= _STORE_PLAIN
         return _engine.compress(entries, _params(small=small))
 
     def _become(self, other: Index) -> None:
         self._tick |= 1
         self._journal.append((_ALL, 0, self._content, 0))
-        self._array, self._len = other._array, other._len
+        self.entries, self.length = other.entries, other.length
         self._repeated, self._source = other._repeated, other._source
         self._tick += 1
 
     def _materialise(self) -> array[int]:
         """Make the array, for a change."""
-        if self._array is None:
+        if self.entries is None:
             if self._repeated is not None:
-                held = array("q", (self._repeated,)) * self._len
+                held = array("q", (self._repeated,)) * self.length
             else:
-                held = array("q") if self._source is None else self._decode(self._source, 0, self._len)
-            self._array = held
+                held = array("q") if self._source is None else self._decode(self._source, 0, self.length)
+            self.entries = held
             self._repeated = self._source = None
-        return self._array
+        return self.entries
 
     def _through_window(self, nchunk: int) -> int:
         start, window = self._near(nchunk)
@@ -428,15 +428,15 @@ class Index:
             return 0, self._materialise()
         start, window = self._window
         if not start <= nchunk < start + len(window):
-            width = self._len if self._len <= _DECODE_WHOLE else _WINDOW
+            width = self.length if self.length <= _DECODE_WHOLE else _WINDOW
             start = nchunk // width * width
-            window = self._decode(source, start, min(start + width, self._len))
+            window = self._decode(source, start, min(start + width, self.length))
             self._window = (start, window)
         return start, window
 
     def _decode(self, source: Source, start: int, stop: int) -> array[int]:
         entries = array("q")
-        wanted = (source, ENTRY_LEN * self._len, ENTRY_LEN * start, ENTRY_LEN * stop, 0)
+        wanted = (source, ENTRY_LEN * self.length, ENTRY_LEN * start, ENTRY_LEN * stop, 0)
         try:
             raw = _engine.read([wanted], itemsize=ENTRY_LEN)
         except FormatError as error:

@@ -6,9 +6,8 @@ r"""Seals, fingerprint and commit record: what tells a damaged frame from a soun
     trailer  ... | SCCOMIT1 | settled u64 | sealed_from u64 | header_len u32 | flags u32 | header | XXH3-64 |
              0xCE ... | 0xD8 | 3 | XXH3-128 of header, index chunk and trailer |
 
-The fingerprint leaves out what C-Blosc2 may change in a header without touching the
-trailer; the record's copy of the header is the check for that. All of it stands where
-other readers see dead bytes. No I/O here.
+The fingerprint excludes the header bytes that C-Blosc2 may change without rewriting the trailer. The record's copy of
+the header covers these bytes. All of it stands where other readers see dead bytes. No I/O here.
 
 Source: docs/format/integrity.md.
 """

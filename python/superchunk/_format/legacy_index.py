@@ -53,9 +53,9 @@ class LegacyIndex(Index):
     def copy(self) -> Index:
         """Return an index of its own with the same entries, as lazy as this one."""
         copied = LegacyIndex()
-        whole = self._array
-        copied._array = None if whole is None else whole[:]
-        copied._len, copied._repeated = self._len, self._repeated
+        whole = self.entries
+        copied.entries = None if whole is None else whole[:]
+        copied.length, copied._repeated = self.length, self._repeated
         copied._source, copied._at, copied.codes = self._source, self._at, self.codes
         return copied
 

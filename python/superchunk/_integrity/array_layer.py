@@ -1,7 +1,7 @@
 """Whether the layer of an array goes together with the frame around it; for `verify` and `repair`.
 
-An array whose layer contradicts its chunks cannot be opened. A layer is small and stands in the header, where other
-writers change it in place, so it has no proof of its own: what counts is whether it can be true.
+An array whose layer contradicts its chunks cannot be opened. The layer is small and part of the header, where other
+writers change it in place. It has no checksum of its own, so its values are checked for consistency.
 
 Source: docs/format/b2nd.md, "Rules for a safe reader".
 """

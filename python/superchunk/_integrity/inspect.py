@@ -6,10 +6,9 @@ r"""Finding the parts of a frame of which any may be damaged, and which of them 
        \________________________ copy ________________________/   |
        \_______________________ fingerprint _____________________/
 
-`loading.parse_frame` gives up at the first thing that is wrong, as who reads data
-should. Here nothing is taken for granted and nothing ends the search: a header that
-does not fit is replaced by its copy in the commit record, if with that the fingerprint
-fits; so it is known which of the two is damaged. Chunks are the work of `check_chunk`.
+`loading.parse_frame` gives up at the first thing that is wrong, as who reads data should. No damage ends the search. A
+header that does not fit is replaced by its copy in the commit record, if the fingerprint fits with the copy. The
+fingerprint then shows which of the two is damaged. Chunks are the work of `check_chunk`.
 
 Source: docs/format/integrity.md; docs/format/cframe.md, "Layout".
 """

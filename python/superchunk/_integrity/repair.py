@@ -87,10 +87,9 @@ class RepairedChunk:
 class RepairReport:
     """What `superchunk.repair` did.
 
-    A chunk is *whole* if its seal fits or it decodes completely, and an index names it;
-    *doubtful* if it decodes, but its place, its being live or its content is a guess;
-    *lost* if an index names it and its bytes are not there: the result has uninitialised
-    items in its place, which read as zeros, so that the others keep their places.
+    A chunk is *whole* if its seal fits or it decodes completely, and an index names it; *doubtful* if it decodes, but
+    its place, its being live or its content is a guess; *lost* if an index names it and its bytes are not there. The
+    result has uninitialised items instead, which read as zeros, so that the other chunks keep their numbers.
     """
 
     path: str
@@ -152,10 +151,10 @@ def repair(
 ) -> RepairReport:
     """Write a frame that can be read from what is left of a damaged one.
 
-    Works on frames of any writer, as far as their bytes allow; the report says for every
-    chunk of the result whether it is whole, doubtful or lost. A frame that is not damaged is
-    left alone. The result is of the same kind, one file or a directory, unless asked otherwise,
-    and every chunk in it has a seal: who wants to know which ones were doubtful keeps the report.
+    Repair works on frames of any writer, as far as their bytes allow. The report says for every chunk of the result
+    whether it is whole, doubtful or lost. A frame that is not damaged is left alone. The result is of the same kind,
+    one file or a directory, unless asked otherwise. Every chunk in the result has a seal; only the report says which
+    chunks were doubtful.
 
     Parameters
     ----------
@@ -169,8 +168,7 @@ def repair(
     contiguous
         The new frame is one file, or else a directory; None: as the damaged one.
     in_place
-        Let the new frame, once it is complete, take the damaged one's name. What was damaged is
-        gone then.
+        Let the new frame, once it is complete, take the damaged one's name. The damaged frame is gone then.
     recover
         Go back to the state that ``open(..., recover=True)`` reads: the newest commit that is whole, chunks
         included. Otherwise the result is the present state, with what is damaged of it missing.

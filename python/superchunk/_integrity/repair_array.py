@@ -1,8 +1,7 @@
 """Keeping an array an array when its frame is repaired.
 
-The result can be opened as an array only if the layer goes together with the chunks. In this order: the layer as it
-is; as an older commit had it; as it is, with chunks of the array that nobody found as lost ones; not at all, which
-leaves a super-chunk of all chunks.
+The result can be opened as an array only if the layer goes together with the chunks. In this order: the layer as it is;
+as an older commit had it; as it is, with missing chunks as lost ones; none, which leaves a super-chunk of all chunks.
 
 Source: docs/format/integrity.md, "Recovery".
 """

@@ -1,8 +1,8 @@
 """What can be put together of the directory of a sparse frame: by its index, by the settled one, or by names.
 
-In this order: the present index file; the settled one, if the present one cannot be read and that is whole,
-and what was written since; an index chunk in a file whose header does not fit it, as a killed C-Blosc2 leaves
-it; the names of chunk files. Whoever asks for the settled state gets that first.
+The sources, in this order, are the present index file; the settled index file, if it is whole, with the chunks written
+since; an index chunk whose file's header does not fit, as a killed C-Blosc2 leaves it; and the names of chunk files.
+Whoever asks for the settled state gets that first.
 
 Source: docs/format/sparse.md, "Settled index" and "How C-Blosc2 changes a frame".
 """

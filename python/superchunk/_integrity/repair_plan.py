@@ -1,8 +1,8 @@
 """What can be put together again of a damaged frame: a list of chunks, and the metadata.
 
-In this order: the index that the header leads to, with the header's copy in the commit
-record if need be; the index of the newest older commit, and what was written behind it;
-an index chunk found on the way; the chunks as they stand in the file. Does not write.
+The sources, in this order, are the index that the header names, with the header's copy in the commit record if needed;
+the index of the newest older commit, with the chunks written behind it; an index chunk found by the scan; and the
+chunks in file order. Does not write.
 
 Source: docs/format/integrity.md, "Recovery".
 """

@@ -4,10 +4,10 @@
 
     | chunk | seal | chunk | seal | damage ... | chunk | seal | index chunk | record | trailer
 
-A chunk tells its own size, so the next one is known; where none begins, the search
-goes on at the next bytes that look like a chunk's header. A chunk counts if its seal
-fits, or if it decodes completely. Chunks that are the contents of vlmetalayers, and index
-chunks, are distinguished. Bytes may be hostile: the work is bounded by the file's size.
+A chunk's header has its size, which gives the offset of the next chunk. Where no chunk begins, the search continues at
+the next bytes that can be a chunk's header. A chunk counts if its seal fits, or if it decodes completely. Chunks that
+are the contents of vlmetalayers, and index chunks, are distinguished. Bytes may be hostile: the work is bounded by the
+file's size.
 
 Source: docs/format/chunk.md, "Header"; docs/format/integrity.md, "Chunk seal".
 """

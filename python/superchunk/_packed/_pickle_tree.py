@@ -8,9 +8,9 @@
     ...  t  b                               its state: kept beside it
     .                                       the end
 
-A pickle is a program, and the usual interpreter runs whatever it says. This one knows the
-opcodes that NumPy's arrays and scalars are written with, and no others; names that arrays
-do not need are refused when they are read. What the tree means is for `_pickled`.
+A pickle is a program, and the usual interpreter runs whatever it says. This reader knows only the opcodes that NumPy's
+arrays and scalars are written with. Names that arrays do not need are refused when they are read. What the tree means
+is for `_pickled`.
 
 Source: `pickletools` of Python, for opcodes 2 to 5.
 """

@@ -6,46 +6,15 @@ the garbage collector would break.
 
 from __future__ import annotations
 
-from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from superchunk._store.options import OpenOptions
 from superchunk.exceptions import ClosedError, ReadOnlyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from superchunk._store.protocol import ChunkStore
 
-__all__ = ["Handle", "of_one_state"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class _HasHandle(Protocol):
-    @property
-    def _handle(self) -> Handle: ...
-
-
-S = TypeVar("S", bound=_HasHandle)
-
-
-def of_one_state(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Let a method that reads chunks see one committed state, though their files may go meanwhile.
-
-    It may be called several times for one call, so that it must change nothing but what
-    it is given to fill.
-    """
-
-    @wraps(method)
-    def read_consistent(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        store = self._handle.store_if_open
-        if store is None or not store.is_mutable:
-            return method(self, *args, **kwargs)
-        return store.read_consistent(method, self, *args, **kwargs)
-
-    return read_consistent
+__all__ = ["Handle"]
 
 
 class Handle:

@@ -1,8 +1,7 @@
 """Handles in pickles: the path and how to open it, never the data.
 
-A container on the disk is opened again, for reading, by whoever unpickles it: that is
-what a pool of processes wants that shares one file. One in memory has no path and is
-refused, for its bytes belong into a frame (`to_cframe`).
+A container on the disk is opened again, for reading, by the process that unpickles it. A pool of processes can share
+one file in this way. One in memory has no path and is refused, for its bytes belong into a frame (`to_cframe`).
 """
 
 from __future__ import annotations

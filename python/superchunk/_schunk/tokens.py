@@ -9,10 +9,10 @@
     the state of a snapshot             path, offset; identity of the file; hash of header, index and vlmetalayers
     memory, and what is not committed   hash of the chunks and metalayers
 
-Equal tokens mean equal data, in every process. A change of chunks in place, as C-Blosc2 makes some, shows in the
-time of the file alone. Within one tick of the file system's clock another change may leave that time as it is, so a
-file that was changed less than `_TICK` ago is looked at again when that is over. What is not seen: a change in place
-through a shared mapping, until the system has written its time.
+Equal tokens mean equal data, in every process. A change of chunks in place, as C-Blosc2 makes some, shows in the time
+of the file alone. Within one tick of the file system's clock another change may leave that time as it is. A file that
+was changed less than `_TICK` ago is therefore read again after that time. What is not seen: a change in place through a
+shared mapping, until the system has written its time.
 
 Dask is not imported: it calls ``__dask_tokenize__``.
 """

@@ -104,6 +104,11 @@ class Mark(ABC):
     _urgent: bool
 
     @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks proved something then."""
+        return False
+
+    @property
     @abstractmethod
     def seals(self) -> range | None:
         """The entries whose chunks have seals; None: no seal proves anything."""
@@ -128,6 +133,11 @@ class PastTable(ChunkTable):
         self.seals = mark.seals
         """The entries whose chunks have seals; None: no seal proves anything."""
         self.place = mark.place  # type: ignore[method-assign]
+
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks proved something then."""
+        return self.mark.sealed
 
     def changed_since(self, version: int) -> bool:
         """Return False: nothing changes it."""
@@ -367,7 +377,7 @@ class MutableChunkTable(ChunkTable, ABC):
     def insert(self, nchunk: int | None, chunks: Sequence[bytes]) -> int:
         """Put `chunks` before chunk `nchunk`, None behind all others; return the number of chunks afterwards."""
         index = self.index
-        nchunks = len(index)
+        nchunks = index.length
         if nchunk is None:
             nchunk = nchunks
         elif not 0 <= nchunk <= nchunks:

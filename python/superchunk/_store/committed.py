@@ -117,6 +117,11 @@ class FrameMark(Mark):
     _index_changed: bool
     _stale_seals: bool
 
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks proved something then: nobody else had changed the frame."""
+        return not self._stale_seals
+
 
 class _Held:
     """Is there as long as a block runs, however it is left."""
@@ -165,8 +170,6 @@ class CommittedFrame(MutableChunkTable):
         """Those who use it."""
         self.authors: frozenset[object] = frozenset()
         """Who has made the changes that wait for their commit."""
-        self.replacing = False
-        """Whether another file is taking the present one's place."""
         self._read_by: ref[_Held] | None = None
         self._committed_mark: Mark | None = None
         """The committed state, noted down when the first change after it begins."""
@@ -253,11 +256,16 @@ class CommittedFrame(MutableChunkTable):
         except OSError as error:
             raise storage_error(error, self.path) from error
 
-    def read_unchanged(
-        self, request: _engine.Request, itemsize: int, out: Buffer | None, box: Box | None
+    def read_small(
+        self,
+        start: int,  # noqa: ARG002
+        stop: int,  # noqa: ARG002
+        itemsize: int,  # noqa: ARG002
+        out: Buffer | None,  # noqa: ARG002
+        box: Box | None,  # noqa: ARG002
     ) -> bytes | None:
-        """Return what a request for a little of one chunk asks for, None if anything has changed or goes wrong."""
-        return self._watch.read(request, itemsize, out, box)
+        """Return None: only of one file a small part is read in one call."""
+        return None
 
     @abstractmethod
     def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
@@ -320,11 +328,6 @@ class CommittedFrame(MutableChunkTable):
     @abstractmethod
     def dead_bytes(self) -> int:
         """Bytes of the committed frame and of what waits that nothing refers to."""
-
-    def changed_since(self, version: int) -> bool:
-        """Return whether chunks read since `version` may be of more than one state."""
-        # In this order: what began in the middle of a move ends in it, or with another version.
-        return self.replacing or self.version != version
 
     @property
     def _still(self) -> bool:
@@ -529,7 +532,7 @@ class CommittedFrame(MutableChunkTable):
     def _done(self, *, at_once: bool, sync: bool) -> None:
         """Commit, `at_once` or unless waiting is cheaper by far, and wait for the disk to `sync`."""
         self._dirty = True
-        nchunks = len(self.index)
+        nchunks = self.index.length
         if at_once or not nchunks:
             self.commit(sync=sync)
         else:

@@ -55,9 +55,11 @@ from superchunk.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from superchunk._engine import Source
+    from typing_extensions import Buffer
+
+    from superchunk._engine import Box, Source
     from superchunk._store.loading import Loaded, Proof
     from superchunk._store.protocol import FrameSettings
     from superchunk._store.registry import Use
@@ -269,6 +271,40 @@ class ContiguousState(CommittedFrame):
         if left < CHUNK_MIN:
             check_entry(entry, nchunk, self._room)
         return (self.file.read_fd, self._base + entry, left)
+
+    def places(self, numbered: Iterable[tuple[int, int]]) -> list[Source]:
+        """Return the ranges of the file that begin with chunks given by number and entry; special chunks whole."""
+        fd, base, room, special = self.file.read_fd, self._base, self._room, self._special
+        found: list[Source] = []
+        for nchunk, entry in numbered:
+            if entry < 0:
+                found.append(special(entry, nchunk))
+                continue
+            left = room - entry
+            if left < CHUNK_MIN:
+                check_entry(entry, nchunk, room)
+            found.append((fd, base + entry, left))
+        return found
+
+    def read_small(self, start: int, stop: int, itemsize: int, out: Buffer | None, box: Box | None) -> bytes | None:
+        """Return bytes ``start:stop`` of one chunk if one call of the engine can do it; None otherwise.
+
+        That call also finds out that the file has not changed. See `ChunkSource.read_small`.
+        """
+        size, nbytes = self.fixed_size, self.nbytes
+        if size <= 0 or stop > nbytes:
+            return None
+        nchunk, low = divmod(start, size)
+        high = low + stop - start
+        try:
+            entry = self.index[nchunk]
+        except (IndexError, SuperchunkError):
+            return None
+        left = self._room - entry
+        if entry < 0 or high > size or left < CHUNK_MIN:
+            return None
+        source = (self.file.read_fd, self._base + entry, left)
+        return self._watch.read((source, min(size, nbytes - nchunk * size), low, high, 0), itemsize, out, box)
 
     def most_stored(self) -> int:
         """Return how many chunks the data section has room for."""

@@ -26,7 +26,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import get_ident
-from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
 from superchunk import _engine
 from superchunk._format.metalayers import MAX_METALAYERS
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from superchunk._store.changes import PastTable
     from superchunk._store.committed import CommittedFrame
     from superchunk._store.options import OpenKeywords
-    from superchunk._store.protocol import FrameSettings
+    from superchunk._store.protocol import ChunkList, FrameSettings
     from superchunk._store.registry import Use
     from superchunk._store.sparse import SparseState
     from superchunk._store.staging import StagedChunk
@@ -490,27 +490,28 @@ class FrameStore(TableView):
         return self._noticed()
 
     def read_small(
-        self, start: int, stop: int, itemsize: int, out: Buffer | None = None, box: Box | None = None
+        self,
+        start: int,
+        stop: int,
+        itemsize: int,
+        out: Buffer | None = None,
+        box: Box | None = None,
+        layer: tuple[str, bytes] | None = None,
     ) -> bytes | None:
         """Return bytes ``start:stop``, or ``b""`` and put them into `out`, if one call can do it; else None.
 
-        That call also finds out that nobody has changed anything. As there is no turn to take and no chunk
-        of several, the answer is of one state if that is still the same afterwards. With `box`, that box of the
-        chunk that has ``start:stop`` is put into `out`.
+        See `ChunkSource.read_small`. As there is no turn to take and no chunk of several, the answer is of one state
+        if that is still the same afterwards.
         """
         state = self._state
         if state is None or state.sparse or state.replacing or state.changes or state.successor is not None:
             return None
         version = state.version
-        if version != self._seen or self.is_snapshot or self._sidecar is not None or stop > state.nbytes:
+        if version != self._seen or self.is_snapshot or self._sidecar is not None:
             return None
-        try:
-            request = state.single_chunk_request(start, stop)
-        except SuperchunkError:
+        if layer is not None and state.meta.get(layer[0]) != layer[1]:
             return None
-        if request is None or type(request[0]) is not tuple:
-            return None
-        answer = state.read_unchanged(request, itemsize, out, box)
+        answer = state.read_small(start, stop, itemsize, out, box)
         if self._state is not state or state.changes or state.changed_since(version):
             return None
         return answer
@@ -545,23 +546,26 @@ class FrameStore(TableView):
         self.change_tick += 1
         return True
 
-    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `ask` returns for these arguments, of one committed state even where chunks may go meanwhile.
+    def read_consistent(self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `read` returns, given the newest list of chunks, of one state even where chunks may go meanwhile.
 
-        It is asked again if the frame was changed meanwhile; if that keeps happening, with the
+        It is called again if the frame was changed meanwhile; if that keeps happening, with the
         state held as it is.
         """
         if not self.is_mutable:
-            return ask(*args, **kwargs)
-        lock_turns = self._lock_turns
+            return read(self._open, *args, **kwargs)
+        lock_turns = None if self._sidecar is None else self._lock_turns
         if lock_turns is not None:  # writers wait for readers, and then change chunks where they are
             with self._reading(lock_turns):
-                return ask(*args, **kwargs)
+                self._noticed()
+                return read(self._open, *args, **kwargs)
         for pause in _PAUSES:
+            if self.refresh():
+                continue  # another commit may have come while that one was loaded
             table = self._open
             version = table.version
             try:
-                answer = ask(*args, **kwargs)
+                answer = read(table, *args, **kwargs)
             except SuperchunkError:
                 if self._open is table and not table.changed_since(version):
                     raise
@@ -570,7 +574,7 @@ class FrameStore(TableView):
                     return answer
             time.sleep(pause)
         with self.pinned():
-            return ask(*args, **kwargs)
+            return read(self._open, *args, **kwargs)
 
     @contextmanager
     def pinned(self) -> Iterator[None]:

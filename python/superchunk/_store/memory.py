@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from superchunk import _engine
 from superchunk._format.index import Index
@@ -27,12 +27,12 @@ from superchunk._store.view import TableView
 from superchunk.exceptions import ClosedError, FormatError, SuperchunkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from superchunk._engine import Source
     from superchunk._store.changes import PastTable
-    from superchunk._store.protocol import ChunkStore, FrameSettings
+    from superchunk._store.protocol import ChunkList, ChunkStore, FrameSettings
 
 __all__ = ["MemoryStore"]
 
@@ -111,6 +111,16 @@ class _MemoryTable(MutableChunkTable):
         blob = self.blobs.get(entry)
         return self.base_place(entry, nchunk) if blob is None else blob
 
+    def places(self, numbered: Iterable[tuple[int, int]]) -> list[Source]:
+        blobs, base_place, special = self.blobs, self.base_place, self._special
+        found: list[Source] = []
+        for nchunk, entry in numbered:
+            blob = blobs.get(entry)
+            if blob is None:
+                blob = base_place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
+            found.append(blob)
+        return found
+
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         entries = range(self.following, self.following + len(chunks))
         self.following = entries.stop
@@ -154,7 +164,7 @@ class _MemoryTable(MutableChunkTable):
         self._urgent = False
         self.index.forget()
         # Replaced and deleted chunks go when they are most.
-        if len(self.blobs) > 2 * len(self.index) + 64:
+        if len(self.blobs) > 2 * self.index.length + 64:
             for entry in self.blobs.keys() - set(self.index.slice(0, len(self.index))):
                 del self.blobs[entry]
 
@@ -297,7 +307,7 @@ class MemoryStore(TableView):
 
     @property
     def _open(self) -> _MemoryTable | PastTable:
-        table = self._present
+        table = self._table or self._present
         return self._whole(table) if table.changes else table
 
     def _whole(self, table: _MemoryTable) -> _MemoryTable | PastTable:
@@ -316,13 +326,13 @@ class MemoryStore(TableView):
             time.sleep(0)  # it is over in a moment
         return table
 
-    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `ask` returns for these arguments, of one state though other threads change it."""
+    def read_consistent(self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `read` returns, given the list of chunks, of one state though other threads change it."""
         for _ in range(_LOOKS):
             table = self._open
             version = table.version
             try:
-                answer = ask(*args, **kwargs)
+                answer = read(table, *args, **kwargs)
             except SuperchunkError:
                 if self._open is table and table.version == version:
                     raise
@@ -331,7 +341,7 @@ class MemoryStore(TableView):
                     return answer
             time.sleep(0)
         with self._present.lock:
-            return ask(*args, **kwargs)
+            return read(self._open, *args, **kwargs)
 
     @contextmanager
     def pinned(self) -> Iterator[None]:

@@ -2,11 +2,12 @@
 
 ::
 
-    ChunkSource    what reading needs: sizes, metalayers, where chunks are, consistent reads
+    ChunkList      one state: sizes, metalayers, where chunks are
+    ChunkSource    what a handle adds: it follows changes, and reads of one state (`read_consistent`)
     ChunkStore     what writing adds: changes of chunks and metalayers, batches, commits
 
-A store of another kind, such as one of objects, implements these two. Today there are `MemoryStore`, and
-`FrameStore` for a frame in a file or a directory.
+A store of another kind, such as one of objects, implements these. Today there are `MemoryStore`, and
+`FrameStore` for a frame in a file or a directory; the list of both is a `ChunkTable`.
 
 A store is a list of chunks with two kinds of metalayers and the parameters for new chunks. It moves chunks as they
 are: it never compresses or decodes data, and knows nothing about items.
@@ -16,7 +17,7 @@ Source: docs/format/cframe.md, "Fields" and "Variable chunk sizes".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 from superchunk._format.index import MAX_CHUNKS
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from superchunk._engine import Box, Request, Source
     from superchunk._format.index import Index
 
-__all__ = ["ChunkSource", "ChunkStore", "FrameSettings", "Snapshot"]
+__all__ = ["ChunkList", "ChunkSource", "ChunkStore", "FrameSettings", "Snapshot"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -111,22 +112,12 @@ class Snapshot(NamedTuple):
     """How many chunks can be stored in the bytes that there are."""
 
 
-class ChunkSource(Protocol):
-    """A list of chunks with metalayers, for reading. All sizes are bytes."""
+class ChunkList(Protocol):
+    """The chunks and metalayers of one state, for reading. All sizes are bytes."""
 
     @property
     def settings(self) -> FrameSettings:
         """What is recorded for new chunks; a `ChunkStore` takes others."""
-        ...
-
-    @property
-    def path(self) -> str | None:
-        """The file, None in memory."""
-        ...
-
-    @property
-    def writable(self) -> bool:
-        """Whether this handle may change anything."""
         ...
 
     @property
@@ -155,11 +146,6 @@ class ChunkSource(Protocol):
         ...
 
     @property
-    def change_tick(self) -> int:
-        """How often `refresh` has met changes made elsewhere."""
-        ...
-
-    @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
         ...
@@ -167,6 +153,54 @@ class ChunkSource(Protocol):
     @property
     def vlmeta(self) -> Mapping[str, bytes]:
         """The vlmetalayers, each one chunk."""
+        ...
+
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        ...
+
+    def source(self, nchunk: int) -> Source:
+        """Return where chunk `nchunk` is; a chunk without stored bytes is made."""
+        ...
+
+    def requests(self, start: int, stop: int) -> list[Request]:
+        """Return the requests that read bytes ``start:stop``, of which there is one or more, in order of the chunks."""
+        ...
+
+    def sources(self, start: int, stop: int) -> list[Source]:
+        """Return where the chunks from `start` to below `stop` are."""
+        ...
+
+    def sources_for(self, nchunks: Sequence[int]) -> list[Source]:
+        """Return where the chunks of these ascending numbers are."""
+        ...
+
+    def chunk_nbytes(self, nchunk: int) -> int:
+        """Return the uncompressed size of chunk `nchunk`."""
+        ...
+
+    def starts(self) -> Sequence[int]:
+        """Return the n + 1 prefix sums of the chunks' uncompressed sizes."""
+        ...
+
+
+class ChunkSource(ChunkList, Protocol):
+    """A store for reading. As a list of chunks it is the one of this moment."""
+
+    @property
+    def path(self) -> str | None:
+        """The file, None in memory."""
+        ...
+
+    @property
+    def writable(self) -> bool:
+        """Whether this handle may change anything."""
+        ...
+
+    @property
+    def change_tick(self) -> int:
+        """How often `refresh` has met changes made elsewhere."""
         ...
 
     @property
@@ -184,21 +218,20 @@ class ChunkSource(Protocol):
         """Whether chunks may go while they are read; then `read_consistent` must be used."""
         ...
 
-    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `ask`, which reads chunks, returns for these arguments and one state of the store."""
+    def read_consistent(self, read: Callable[Concatenate[ChunkList, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `read`, which reads chunks, returns for the newest list of them and these arguments.
+
+        All that `read` reads is of one state. If others change the store meanwhile, it is called again: it must
+        change nothing but what it is given to fill.
+        """
         ...
 
-    def told(self, ask: Callable[[], T]) -> T:
-        """Return what `ask`, which reads no chunks, tells of one state of the store."""
+    def told(self, ask: Callable[[ChunkList], T]) -> T:
+        """Return what `ask`, which reads no chunks, tells of the list of chunks in one state."""
         ...
 
     def pinned(self) -> AbstractContextManager[None]:
         """Keep the chunks where they are while the block reads, for long reads."""
-        ...
-
-    @property
-    def sealed(self) -> bool:
-        """Whether seals behind chunks prove something: nobody else changed the frame."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -221,38 +254,21 @@ class ChunkSource(Protocol):
         """Follow changes made elsewhere, pinned or not; return whether there were any."""
         ...
 
-    def source(self, nchunk: int) -> Source:
-        """Return where chunk `nchunk` is; a chunk without stored bytes is made."""
-        ...
-
-    def requests(self, start: int, stop: int) -> list[Request]:
-        """Return the requests that read bytes ``start:stop``, of which there is one or more, in order of the chunks."""
-        ...
-
     def read_small(
-        self, start: int, stop: int, itemsize: int, out: Buffer | None = None, box: Box | None = None
+        self,
+        start: int,
+        stop: int,
+        itemsize: int,
+        out: Buffer | None = None,
+        box: Box | None = None,
+        layer: tuple[str, bytes] | None = None,
     ) -> bytes | None:
         """Return bytes ``start:stop``, or ``b""`` and put them into `out`, if one call can do it; else None.
 
         That call also finds out that nobody has changed anything; of whatever keeps it from reading, damage
         too, the general way tells. With `box`, that box of the chunk that has ``start:stop`` is put into `out`.
+        With `layer`, a name and bytes, nothing is read if the fixed metalayer of that name has others.
         """
-        ...
-
-    def sources(self, start: int, stop: int) -> list[Source]:
-        """Return where the chunks from `start` to below `stop` are."""
-        ...
-
-    def sources_for(self, nchunks: Sequence[int]) -> list[Source]:
-        """Return where the chunks of these ascending numbers are."""
-        ...
-
-    def chunk_nbytes(self, nchunk: int) -> int:
-        """Return the uncompressed size of chunk `nchunk`."""
-        ...
-
-    def starts(self) -> Sequence[int]:
-        """Return the n + 1 prefix sums of the chunks' uncompressed sizes."""
         ...
 
     def close(self) -> None:

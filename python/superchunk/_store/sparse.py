@@ -77,7 +77,7 @@ from superchunk.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from superchunk._engine import Source
     from superchunk._store.changes import MutableChunkTable
@@ -300,6 +300,11 @@ class SparseState(CommittedFrame):
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the file of chunk `nchunk`."""
         return place_in(self.folder, entry, nchunk)
+
+    def places(self, numbered: Iterable[tuple[int, int]]) -> list[Source]:
+        """Return the files of chunks given by number and entry; special chunks whole."""
+        folder, special = self.folder, self._special
+        return [place_in(folder, entry, nchunk) if entry >= 0 else special(entry, nchunk) for nchunk, entry in numbered]
 
     @property
     def live(self) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from superchunk.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from superchunk._engine import Request, Source
     from superchunk._format.index import Index
@@ -67,7 +67,7 @@ def _special_chunk(kind: int, nbytes: int, typesize: int, blocksize: int) -> byt
 
 
 class ChunkTable:
-    """Chunks as entries; a store adds where the bytes of an entry are.
+    """Chunks as entries, a `ChunkList`; a store adds where the bytes of an entry are.
 
     Reading may go on in several threads while one makes changes. Who makes a table fills the fields without a value.
     """
@@ -83,6 +83,8 @@ class ChunkTable:
     """The fixed metalayers, raw. Nothing adds or removes one."""
     version: int
     """Grows with every change."""
+    replacing = False
+    """Whether what the entries refer to is being exchanged, so that both do not go together for a moment."""
     _vlblocks: bool | None
     """Whether chunks have variable-length blocks; None: the first chunk has to be asked."""
     _specials: dict[tuple[int, int], bytes]
@@ -102,7 +104,38 @@ class ChunkTable:
         """Return where the stored chunk `nchunk` with entry `entry` is."""
         raise SuperchunkError(f"chunk {nchunk}: no place for entry {entry}")
 
+    def places(self, numbered: Iterable[tuple[int, int]]) -> list[Source]:
+        """Return where the chunks are that are given by number and entry, special ones too."""
+        place, special = self.place, self._special
+        return [place(entry, nchunk) if entry >= 0 else special(entry, nchunk) for nchunk, entry in numbered]
+
+    def changed_since(self, version: int) -> bool:
+        """Return whether chunks read since `version` may be of more than one state."""
+        # In this order: what began in the middle of a move ends in it, or with another version.
+        return self.replacing or self.version != version
+
     # Reading.
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks."""
+        return self.index.length
+
+    @property
+    def cbytes(self) -> int:
+        """Sum of the chunks' compressed sizes, bytes; 32 for a special entry."""
+        stored, specials = self.live
+        return stored + 32 * specials
+
+    @property
+    def chunksize(self) -> int:
+        """Bytes of a full chunk; 0: sizes vary, or no chunk has set it yet."""
+        return max(self.fixed_size, 0)
+
+    @property
+    def sealed(self) -> bool:
+        """Whether seals behind chunks prove something: nobody else changed the frame."""
+        return False
 
     @property
     def vlblocks(self) -> bool:
@@ -123,19 +156,6 @@ class ChunkTable:
         entry = index[nchunk]
         return self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
 
-    def single_chunk_request(self, start: int, stop: int) -> Request | None:
-        """Return the request for bytes ``start:stop`` if chunks have one size and one of them has all; else None."""
-        size = self.fixed_size
-        if size <= 0:
-            return None
-        nchunk, low = divmod(start, size)
-        high = low + stop - start
-        if high > size:
-            return None
-        entry = self.index[nchunk]
-        source = self.place(entry, nchunk) if entry >= 0 else self._special(entry, nchunk)
-        return (source, min(size, self.nbytes - nchunk * size), low, high, 0)
-
     def requests(self, start: int, stop: int) -> list[Request]:
         """Return the requests that read bytes ``start:stop``, of which there is one or more, in order of the chunks.
 
@@ -145,16 +165,12 @@ class ChunkTable:
             chunks                 [ 3         ][ 4         ][ 5         ][ 6         ]
             requests               (s3, n3, a, n3, 0) (s4, n4, 0, n4, ..) ... (s6, n6, 0, z, ..)
         """
-        index, place, special = self.index, self.place, self._special
         size, nbytes = self.fixed_size, self.nbytes
         found: list[Request] = []
         if size > 0:
             first, last = start // size, (stop - 1) // size
-            if last >= len(index):
-                raise ChunkIndexError(last, len(index))
             base = first * size
-            for nchunk, entry in enumerate(index.slice(first, last + 1), first):
-                source = place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
+            for source in self.sources(first, last + 1):
                 length = min(size, nbytes - base)
                 low, high = max(start - base, 0), min(stop - base, length)
                 found.append((source, length, low, high, base + low - start))
@@ -172,13 +188,9 @@ class ChunkTable:
     def sources(self, start: int, stop: int) -> list[Source]:
         """Return where the chunks from `start` to below `stop` are."""
         index = self.index
-        if not 0 <= start <= stop <= len(index):
-            raise ChunkIndexError(start if not 0 <= start <= len(index) else stop, len(index))
-        place, special = self.place, self._special
-        return [
-            place(entry, nchunk) if entry >= 0 else special(entry, nchunk)
-            for nchunk, entry in enumerate(index.slice(start, stop), start)
-        ]
+        if not 0 <= start <= stop <= index.length:
+            raise ChunkIndexError(start if not 0 <= start <= index.length else stop - 1, index.length)
+        return self.places(enumerate(index.slice(start, stop), start))
 
     def sources_for(self, nchunks: Sequence[int]) -> list[Source]:
         """Return where the chunks of these ascending numbers are."""
@@ -186,15 +198,17 @@ class ChunkTable:
         if not nchunks:
             return []
         first, last = nchunks[0], nchunks[-1]
-        if not 0 <= first <= last < len(index):
-            raise ChunkIndexError(first if first < 0 else last, len(index))
-        place, special = self.place, self._special
-        if last - first < _NEAR or last - first < _SPREAD * len(nchunks):
+        if not 0 <= first <= last < index.length:
+            raise ChunkIndexError(first if first < 0 else last, index.length)
+        held = index.entries
+        if held is not None:
+            entries = [held[nchunk] for nchunk in nchunks]
+        elif last - first < _NEAR or last - first < _SPREAD * len(nchunks):
             near = index.slice(first, last + 1)
-            found = [(near[nchunk - first], nchunk) for nchunk in nchunks]
+            entries = [near[nchunk - first] for nchunk in nchunks]
         else:
-            found = [(index[nchunk], nchunk) for nchunk in nchunks]
-        return [place(entry, nchunk) if entry >= 0 else special(entry, nchunk) for entry, nchunk in found]
+            entries = [index[nchunk] for nchunk in nchunks]
+        return self.places(zip(nchunks, entries, strict=True))
 
     def chunk_nbytes(self, nchunk: int) -> int:
         """Return the uncompressed size of chunk `nchunk`, bytes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from superchunk._store.proven import check_chunks
 from superchunk.exceptions import SuperchunkError
@@ -21,42 +21,30 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box, Request, Source
+    from superchunk._store.protocol import ChunkList
     from superchunk._store.table import ChunkTable
 
 __all__ = ["TableView"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class TableView(ABC):
     """The questions of a `ChunkStore` that its list of chunks answers."""
 
-    is_mutable = False
-    """Whether chunks may go while they are read; then `read_consistent` must be used."""
-
-    def read_consistent(self, ask: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `ask` returns when it is called with the other arguments."""
-        return ask(*args, **kwargs)
-
-    def told(self, ask: Callable[[], T]) -> T:
-        """Return what `ask`, which reads no chunks, tells of one state, though other threads change it."""
+    def told(self, ask: Callable[[ChunkList], T]) -> T:
+        """Return what `ask`, which reads no chunks, tells of the list in one state, though other threads change it."""
         while True:
             table = self._open
             version = table.version
             try:
-                answer = ask()
+                answer = ask(table)
             except SuperchunkError:
                 if table.version == version and self._open is table:
                     raise
             else:
                 if table.version == version and self._open is table:
                     return answer
-
-    @contextmanager
-    def pinned(self) -> Iterator[None]:
-        """Do nothing: the chunks stay."""
-        yield
 
     @contextmanager
     def holding(self) -> Iterator[None]:
@@ -71,7 +59,7 @@ class TableView(ABC):
     @property
     def nchunks(self) -> int:
         """Number of chunks."""
-        return len(self._open.index)
+        return self._open.nchunks
 
     @property
     def nbytes(self) -> int:
@@ -81,13 +69,12 @@ class TableView(ABC):
     @property
     def cbytes(self) -> int:
         """Sum of the chunks' compressed sizes, bytes; 32 for a special entry."""
-        stored, specials = self._open.live
-        return stored + 32 * specials
+        return self._open.cbytes
 
     @property
     def chunksize(self) -> int:
         """Bytes of a full chunk; 0: sizes vary, or no chunk has set it yet."""
-        return max(self._open.fixed_size, 0)
+        return self._open.chunksize
 
     @property
     def vlblocks(self) -> bool:
@@ -110,6 +97,7 @@ class TableView(ABC):
         itemsize: int,  # noqa: ARG002
         out: Buffer | None = None,  # noqa: ARG002
         box: Box | None = None,  # noqa: ARG002
+        layer: tuple[str, bytes] | None = None,  # noqa: ARG002
     ) -> bytes | None:
         """Return None: only of what stands in one file a small part is read in a special way."""
         return None

@@ -1,9 +1,9 @@
 """What ``bench`` and the demo in ``examples/demo`` measure: one array under one choice of codec and filters.
 
-Times are wall-clock times of whole operations: compressing all data into a frame in memory
-(a disk would dominate the time), reading all data into an existing buffer, and reading one
-slice of 100 items at a random place. Each operation is repeated until `SECONDS` have passed, and
-the median is reported. All items that are read are compared with the source, outside the timing.
+Times are wall-clock times of whole operations: compressing all data into a frame in memory (a disk would dominate the
+time), reading all data into an existing buffer, and reading one slice of 100 items at a random position. Each operation
+is repeated until `SECONDS` have passed, and the median is reported. All items that are read are compared with the
+source, outside the timing.
 """
 
 from __future__ import annotations

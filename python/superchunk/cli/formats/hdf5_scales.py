@@ -6,8 +6,8 @@
     /time             CLASS = DIMENSION_SCALE: a coordinate, the values along the dimension
     /x                the same, NAME = "This is a netCDF dimension but not a netCDF variable": a name and no values
 
-A dimension has the name of the first scale that is attached to it, else its label. A new dataset gets scales, which are
-made without values if the group has none of the name; where the name is taken by something else it gets a label.
+A dimension has the name of the first scale that is attached to it, else its label. A new dataset gets scales. A scale
+is made without values if the group has none of the name. Where another object has the name, the dimension gets a label.
 
 Source: the dimension scale specification of HDF5, and NetCDF-4's use of it.
 """
