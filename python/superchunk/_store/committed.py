@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.header import FIXED_LEN, FrameHeader, with_sizes
 from superchunk._format.index import CHUNK_MIN, ENTRY_LEN
 from superchunk._format.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk._format.metalayers import read_metalayers, write_metalayers
@@ -179,6 +179,7 @@ class CommittedFrame(MutableChunkTable):
         self.sync_level: SyncLevel = "explicit"
         self.sealing = True
         self._last_trailer: tuple[object, bool, bytes] = (None, False, b"")
+        self._last_fixed: tuple[object, bytes] = (None, b"")
         self.lock = threading.RLock()
         self.changes = []
         self._specials = {}
@@ -617,7 +618,7 @@ class CommittedFrame(MutableChunkTable):
     def _index_chunk(self, known: bytes | None) -> bytes:
         """Return the index chunk, and remember how long it is."""
         chunk = self.index.to_chunk() if known is None else known
-        self._index_len, self._index_of = len(chunk), len(self.index)
+        self._index_len, self._index_of = len(chunk), self.index.length
         return chunk
 
     def _plain_trailer(self) -> bytes:
@@ -648,20 +649,26 @@ class CommittedFrame(MutableChunkTable):
         return record_len(len(self._raw_header)) if self.sealing else 0
 
     def _header(self, *, frame_len: int, cbytes: int) -> bytes:
-        """Return the whole header of a commit of the present state."""
-        header = FrameHeader(
-            header_len=len(self._raw_header),
-            frame_len=frame_len,
-            nbytes=self.nbytes,
-            cbytes=cbytes,
-            chunksize=self.fixed_size,
-            has_vlmeta=bool(self.vlmeta),
-            varchunks=self.fixed_size == 0,
-            vlblocks=self.vlblocks,
-            sparse=self.sparse,
-            **self.settings._asdict(),
-        )
-        return header.to_bytes() + self._raw_header[FIXED_LEN:]
+        """Return the whole header of a commit of the present state; what stays of its fixed part is kept."""
+        raw, has_vlmeta = self._raw_header, bool(self.vlmeta)
+        fields = (len(raw), self.settings, self.fixed_size, self.vlblocks, has_vlmeta)
+        known, fixed = self._last_fixed
+        if known != fields:
+            header = FrameHeader(
+                header_len=len(raw),
+                frame_len=frame_len,
+                nbytes=self.nbytes,
+                cbytes=cbytes,
+                chunksize=self.fixed_size,
+                has_vlmeta=has_vlmeta,
+                varchunks=self.fixed_size == 0,
+                vlblocks=self.vlblocks,
+                sparse=self.sparse,
+                **self.settings._asdict(),
+            )
+            fixed = header.to_bytes()
+            self._last_fixed = (fields, fixed)
+        return with_sizes(fixed, frame_len=frame_len, nbytes=self.nbytes, cbytes=cbytes) + raw[FIXED_LEN:]
 
     def after_fork(self, *, torn: bool) -> None:
         """Start anew in a child process; what waits here is the parent's to commit.

@@ -110,7 +110,7 @@ class FileMark(FrameMark):
         return range_in(self.file, self._base, self._room, entry, nchunk)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Switch:
     """A commit whose index and trailer are written: what is true as soon as one more call has switched to it.
 
@@ -500,7 +500,7 @@ class ContiguousState(CommittedFrame):
     def _write(self, index_chunk: bytes | None, *, sync: bool) -> None:
         if self.writing and not self.unpublished and not self.start:
             self._check_name()
-        if len(self.index):
+        if self.index.length:
             self._write_chunks(index_chunk, sync=sync)
         elif self.start or self.unpublished:
             self._write_empty(sync=sync)
@@ -641,7 +641,7 @@ class ContiguousState(CommittedFrame):
         self._last_synced, self._sealed_from = switch.last_synced, switch.sealed_from
         self._pending = switch.pending or (self._pending and not self.sealing)
         self._orphaned_tail = True  # for all that is known
-        self._remember(len(self.index), switch.probe, switch.proof)
+        self._remember(self.index.length, switch.probe, switch.proof)
         self.index.forget()
         self.switch = None
 

@@ -573,9 +573,10 @@ class SparseState(CommittedFrame):
         most = self.live[0] - _BELOW_CBYTES
         while True:
             ident = self._ids.take(most, self._taken)
+            name = chunk_name(ident)
             try:
                 file = FileBytes.create(
-                    self._path_of(ident), like=self.file, display_path=joined(self.path, chunk_name(ident))
+                    f"{self.folder.path}/{name}", like=self.file, display_path=f"{self.path}/{name}"
                 )
             except StorageError as error:
                 if error.errno == errno.EEXIST:
