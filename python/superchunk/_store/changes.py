@@ -68,10 +68,9 @@ class Mark(ABC):
         """Collect the annotated names, those of the classes above first."""
         names: list[str] = []
         for kind in reversed(cls.__mro__):
-            noted = vars(kind).get("__annotations__", {})
-            names += [
-                n for n, meaning in noted.items() if not (str(meaning).startswith("ClassVar") or n in Mark.__slots__)
-            ]
+            if issubclass(kind, Mark):
+                noted = kind.__annotations__.items()
+                names += [n for n, what in noted if n not in Mark.__slots__ and not str(what).startswith("ClassVar")]
         cls._offsets = {name: at for at, name in enumerate(names)}
         cls._values_of = attrgetter(*names)
 

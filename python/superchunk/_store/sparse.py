@@ -570,7 +570,7 @@ class SparseState(CommittedFrame):
             )
 
     def _write_file(self, chunk: bytes) -> int:
-        most = self.live[0] - _BELOW_CBYTES
+        most = (self._live or self.live)[0] - _BELOW_CBYTES
         while True:
             ident = self._ids.take(most, self._taken)
             name = chunk_name(ident)
