@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     BoxPlan: TypeAlias = tuple[list[tuple[int, int, int]], tuple[int, ...], list[int]]
     """A box, ``(start, stop, 1)`` for each dimension; the shape of the result; the chunks that the box intersects."""
 
-__all__ = ["ArrayGeometry", "fresh", "geometry_of", "strides_of", "view_geometry"]
+__all__ = ["SLAB_NBYTES", "ArrayGeometry", "fresh", "geometry_of", "strides_of", "view_geometry"]
 
 _BYTE = np.dtype(np.uint8)
 _SHORT = 1024
 """Bytes of the longest layer whose geometry is cached."""
+SLAB_NBYTES = 2**24
+"""Bytes of rows that are read at a time where an array is read piece by piece."""
 _LARGE = 4 * 1024 * 1024
 """Bytes of an array from which on its memory is retained: below, the C library does that."""
 _WHOLE = slice(None)

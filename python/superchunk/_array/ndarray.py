@@ -333,9 +333,11 @@ class NDArray(NumPyConversions, ContextManaged):
         direct = store.path is not None and decoder.postfilter is None and not decoder.verified
         if direct and type(key[-1] if type(key) is tuple and key else key) is int:
             place = geometry.item_at(key)
-            items = None if place is None else read_item(store, self._layer, geometry, place)
-            if items is not None:
-                return items
+            if place is not None:
+                items = read_item(store, self._layer, geometry, place)
+                if items is not None:
+                    return items
+                direct = False  # nor would the item be read in one call as a box
         box = geometry.plan_box(key)
         if direct and box is not None and len(box[2]) == 1:
             items = read_small(store, self._layer, geometry, box)

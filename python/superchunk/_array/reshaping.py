@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["permuted", "reshaped", "sliced"]
 
-_SLAB_NBYTES: Final = 2**25
-"""Bytes of rows, at most, that are read at a time to be given another shape."""
+_ROWS_NBYTES: Final = 2**25
+"""Bytes of the rows that a box is cut from, up to which they are read whole and held for the next box."""
 
 
 def sliced(array: NDArrayLike, key: object, keywords: Mapping[str, Any]) -> SChunk:
@@ -122,7 +122,7 @@ def _rows_of(array: NDArrayLike, shape: tuple[int, ...]) -> Callable[[Box], Nump
         if not box:
             found: NumpyArray[Any] = array[0]
             return found
-        if (box[0].stop - box[0].start) * row * array.itemsize <= _SLAB_NBYTES:
+        if (box[0].stop - box[0].start) * row * array.itemsize <= _ROWS_NBYTES:
             return rows_held.read(box)
         places = [np.arange(edge.start, edge.stop, dtype=np.int64) for edge in box]
         flat = np.zeros((), np.int64)

@@ -251,7 +251,7 @@ class Decoder:
         parts: list[bytes] = []
         for nchunk in chunks_of(chunks, start, stop):
             base = chunk_start(chunks, nchunk)
-            nbytes = chunk_start(chunks, nchunk + 1) - base if nchunk + 1 < chunks.nchunks else chunks.nbytes - base
+            nbytes = chunk_start(chunks, nchunk + 1) - base
             low, high = max(start - base, 0), min(stop - base, nbytes)
             if low >= high:
                 continue

@@ -2,7 +2,7 @@
 
 ::
 
-    protocol    ChunkSource, ChunkStore                    what a place for chunks must do
+    protocol    ChunkList, ChunkSource, ChunkStore         what a place for chunks must do
     memory      chunks in memory
     frames      FrameStore                                 a handle on the one state of a frame in this process
     changes     committed                                  changes with marks, and when they are committed
