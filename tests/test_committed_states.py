@@ -289,7 +289,7 @@ def test_what_cannot_be_committed_now_is_not_seen_by_others(
     with superchunk.open(path) as reader:
         s.append_data(piece(20))
         with monkeypatch.context() as patched:
-            patched.setattr("superchunk._store.committed.CommittedFrame._index_chunk", full_disk)
+            patched.setattr("superchunk._store.frame_commit.CommittedFrame._index_chunk", full_disk)
             assert numbers(reader) == list(range(20))
             assert numbers(s) == list(range(21))
             with pytest.raises(superchunk.exceptions.StorageError, match="No space"):
@@ -419,7 +419,7 @@ def test_many_small_changes_that_wait_keep_no_more_than_the_index(
             s.reorder_offsets([*range(1, 400), 0])
             if n % 50 == 0:
                 with monkeypatch.context() as patched:
-                    patched.setattr("superchunk._store.committed.CommittedFrame._index_chunk", full_disk)
+                    patched.setattr("superchunk._store.frame_commit.CommittedFrame._index_chunk", full_disk)
                     assert numbers(reader) == list(range(400))
         index = s._handle.store._frame.index  # type: ignore[attr-defined]
         assert len(index._journal) <= 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import superchunk
-from superchunk._array.geometry import ArrayGeometry, geometry_of
+from superchunk._array.chunk_geometry import ArrayGeometry, geometry_of
 from superchunk._format.b2nd import ArrayLayout
 from superchunk._store import loading
 

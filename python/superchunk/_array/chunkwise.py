@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from superchunk._array.geometry import SLAB_NBYTES
+from superchunk._array.chunk_geometry import SLAB_NBYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk._array.geometry import ArrayGeometry
-    from superchunk._array.view import NDArrayLike
+    from superchunk._array.array_view import NDArrayLike
+    from superchunk._array.chunk_geometry import ArrayGeometry
     from superchunk.params import SpecialValue
 
 __all__ = ["ChunkInfoNDArray", "Part", "blocks_of", "chunk_infos", "chunks_of", "rows_of"]

@@ -7,7 +7,7 @@
     OrthogonalSelection ────> ascending positions in each dimension ───────> read_box, and in the key's order
     PointSelection ─────────> chunk and place in it of every item ─────────> read_points
 
-Boxes are planned in `geometry`, all other keys in `selection`; which chunks hold the items is worked out in `geometry`.
+`chunk_geometry` plans boxes and knows which chunks hold the items; `slice_planner` plans all other keys.
 
 Source: docs/format/b2nd.md, "Geometry" and "Reading a box".
 """
@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
-from superchunk._array.geometry import SLAB_NBYTES
-from superchunk._array.selection import PointSelection, box_selection, select
+from superchunk._array.chunk_geometry import SLAB_NBYTES
+from superchunk._array.slice_planner import PointSelection, box_selection, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk._array.geometry import ArrayGeometry, BoxPlan
-    from superchunk._array.selection import OrthogonalSelection
-    from superchunk._array.view import ArrayView
-    from superchunk._store.protocol import ChunkList, ChunkSource
+    from superchunk._array.array_view import ArrayView
+    from superchunk._array.chunk_geometry import ArrayGeometry, BoxPlan
+    from superchunk._array.slice_planner import OrthogonalSelection
+    from superchunk._store.store_interface import ChunkList, ChunkSource
 
 __all__ = ["read_box", "read_into", "read_item", "read_key", "read_selection", "read_small"]
 

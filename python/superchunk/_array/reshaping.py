@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from superchunk._array.array_view import is_ndarray
+from superchunk._array.creation_plan import as_shape, plan_array
 from superchunk._array.filling import ChunkRow, build_array
 from superchunk._array.pinning import pinned
-from superchunk._array.plan import as_shape, plan_array
-from superchunk._array.selection import expanded, select
+from superchunk._array.slice_planner import expanded, select
 from superchunk._array.sources import source_of
-from superchunk._array.view import is_ndarray
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk._array.array_view import NDArrayLike
     from superchunk._array.filling import Box
-    from superchunk._array.view import NDArrayLike
     from superchunk.schunk import SChunk
 
 __all__ = ["permuted", "reshaped", "sliced"]

@@ -3,7 +3,7 @@
 A frame is a list of chunks whose committed state others can read. What handles of this
 process change waits in memory until a commit, which writes index and trailer and then
 switches to them in one step. How that looks is the business of the two layouts:
-`contiguous` (one file) and `sparse` (a directory).
+`contiguous_frame` and `sparse_frame` (a directory).
 
 A commit costs bytes in proportion to the number of chunks. So a change is committed at
 once only while that is at most a twelfth of the chunk bytes written since the last commit;
@@ -28,11 +28,11 @@ from superchunk._format.index import CHUNK_MIN, ENTRY_LEN
 from superchunk._format.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk._format.metalayers import read_metalayers, write_metalayers
 from superchunk._format.trailer import Trailer
-from superchunk._store import registry
-from superchunk._store.changes import Mark, MutableChunkTable, PastTable, check_same_length
-from superchunk._store.file import RetiredFiles, storage_error
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import Mark, MutableChunkTable, PastTable, check_same_length
 from superchunk._store.loading import check_fingerprint, settings_of
 from superchunk._store.locks import WriterLock
+from superchunk._store.os_file import RetiredFiles, storage_error
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box, Source
-    from superchunk._store.changes import Change
-    from superchunk._store.file import FileBytes
+    from superchunk._store.changes_and_undo import Change
     from superchunk._store.loading import Loaded, Proof
-    from superchunk._store.protocol import FrameSettings
-    from superchunk._store.registry import Key, Use
-    from superchunk._store.target import ReplaceRule
+    from superchunk._store.open_frames import Key, Use
+    from superchunk._store.os_file import FileBytes
+    from superchunk._store.path_target import ReplaceRule
+    from superchunk._store.store_interface import FrameSettings
     from superchunk.params import SyncLevel
 
 __all__ = ["CommittedFrame", "empty_frame"]
