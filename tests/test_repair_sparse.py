@@ -1,4 +1,4 @@
-"""`repair` of directories: by the index, by the settled one, by names; beside and in place."""
+"""`repair` of directories: by the index, by the last synced one, by names; beside and in place."""
 
 from __future__ import annotations
 
@@ -170,14 +170,14 @@ def test_the_settled_index_is_used_when_the_present_one_is_damaged(path: Path, d
         index.write_bytes(b"" if damage == "empty" else bytes(index.stat().st_size))
     found = superchunk.verify(path)
     assert found.status == "damaged"
-    settled = next(part for part in found.parts if part.name == "settled index")
+    settled = next(part for part in found.parts if part.name == "last synced index")
     assert (settled.status, "6 chunks" in settled.message) == ("sound", True)
     report = repaired(path)
     got = chunks_of(report.output)
     assert got[:6] == old
     assert set(got[6:]) == {data(50), data(51)}
     assert report.chunks == {"whole": 6, "doubtful": len(got) - 6, "lost": 0}
-    assert any("settled" in note for note in report.notes)
+    assert any("last synced" in note for note in report.notes)
     assert set(new) - {data(51)} <= set(got)
 
 

@@ -229,7 +229,7 @@ def test_one_transaction_that_removes_nearly_all_renumbers_too(path: Path) -> No
         assert parts(s) == [part(599)]
 
 
-# The settled index.
+# The last synced index.
 
 
 def test_unsynced_commits_keep_the_last_synced_state(path: Path) -> None:

@@ -182,7 +182,7 @@ def test_files_kept_for_the_settled_index_and_for_snapshots(frame: Path) -> None
         report = superchunk.verify(frame)
         assert report.status == "sound"
         assert (report.nchunks, report.dead_bytes > 0) == (before - 1, True)
-    (settled,) = [part for part in report.parts if part.name == "settled index"]
+    (settled,) = [part for part in report.parts if part.name == "last synced index"]
     assert (settled.status, f"{before} chunks" in settled.message) == ("sound", True)
 
 
@@ -195,7 +195,7 @@ def test_a_damaged_settled_index_is_told_and_makes_no_damaged_frame(frame: Path)
     settled.write_bytes(raw)
     report = superchunk.verify(frame)
     assert report.status == "sound"
-    (part,) = [part for part in report.parts if part.name == "settled index"]
+    (part,) = [part for part in report.parts if part.name == "last synced index"]
     assert (part.status, "gone back to" in part.message) == ("in doubt", True)
 
 
@@ -325,7 +325,7 @@ def test_files_that_a_writer_removes_meanwhile_are_no_error(frame: Path, monkeyp
     monkeypatch.setattr("superchunk._integrity.index_file.FileBytes.open", gone)
     report = superchunk.verify(frame)
     assert report.status == "sound"
-    assert all(part.name != "settled index" for part in report.parts)
+    assert all(part.name != "last synced index" for part in report.parts)
 
 
 def test_a_settled_index_that_is_replaced_meanwhile_is_not_in_doubt(
@@ -345,7 +345,7 @@ def test_a_settled_index_that_is_replaced_meanwhile_is_not_in_doubt(
 
     monkeypatch.setattr("superchunk._integrity.index_file.whole_chunks", checked)
     parts = {part.name: part.status for part in superchunk.verify(frame).parts}
-    assert (parts["settled index"], len(asked)) == ("sound", 2)
+    assert (parts["last synced index"], len(asked)) == ("sound", 2)
 
 
 @pytest.mark.parametrize("contiguous", [True, False], ids=["file", "directory"])

@@ -3,7 +3,7 @@ r"""Seals, fingerprint and commit record: what tells a damaged frame from a soun
 ::
 
     chunk    | SCSEAL1\0 | XXH3-64 of the chunk |
-    trailer  ... | SCCOMIT1 | settled u64 | sealed_from u64 | header_len u32 | flags u32 | header | XXH3-64 |
+    trailer  ... | SCCOMIT1 | last_synced u64 | sealed_from u64 | header_len u32 | flags u32 | header | XXH3-64 |
              0xCE ... | 0xD8 | 3 | XXH3-128 of header, index chunk and trailer |
 
 The fingerprint excludes the header bytes that C-Blosc2 may change without rewriting the trailer. The record's copy of

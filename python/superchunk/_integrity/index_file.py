@@ -5,7 +5,7 @@
     NAME/chunks.b2frame       the present index; pinned, so that no writer removes what it names
     NAME/.settled.b2frame     the newest one known to be on the disk, if that is another one
 
-Source: docs/format/sparse.md, "Settled index" and "Snapshots".
+Source: docs/format/sparse.md, "Last synced index" and "Snapshots".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from superchunk._store.loading import Loaded
 
-__all__ = ["IndexFile", "bytes_of_file", "chunk_files", "opened_index", "settled_part", "settled_place"]
+__all__ = ["IndexFile", "bytes_of_file", "chunk_files", "last_synced_part", "last_synced_place", "opened_index"]
 
 _MOST_MOVES: Final = 1000
 _EMPTY: Final = Bytes(lambda _nbytes, _at: b"", 0, lambda _at, _limit: b"", sparse=True)
@@ -99,7 +99,7 @@ def _pinned(path: str) -> FileBytes:
 
 
 def _has_remains(folder: str) -> bool:
-    """Return whether there are chunk files or a settled index."""
+    """Return whether there are chunk files or a last synced index."""
     with os.scandir(folder) as names:
         return any(one.name == LAST_SYNCED_NAME or one.name.endswith(".chunk") for one in names)
 
@@ -111,8 +111,8 @@ def chunk_files(folder: str) -> int:
 
 
 @contextmanager
-def settled_place(folder: str) -> Iterator[Bytes | None]:
-    """Open the settled index file, if it and all that it names are whole; else None."""
+def last_synced_place(folder: str) -> Iterator[Bytes | None]:
+    """Open the last synced index file, if it and all that it names are whole; else None."""
     with closing(FileBytes(folder, open_folder(folder))) as opened:
         found = last_synced_frame(opened)
     if found is None:
@@ -122,8 +122,8 @@ def settled_place(folder: str) -> Iterator[Bytes | None]:
         yield bytes_of_file(file, 0, sparse=True)
 
 
-def settled_part(folder: str) -> PartReport | None:
-    """Return what is known of the settled index file, None if there is none; never what makes a frame damaged.
+def last_synced_part(folder: str) -> PartReport | None:
+    """Return what is known of the last synced index file, None if there is none; never what makes a frame damaged.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def settled_part(folder: str) -> PartReport | None:
 
     """
     path = joined(folder, LAST_SYNCED_NAME)
-    name = "settled index"
+    name = "last synced index"
     for _ in range(_MOST_MOVES):
         try:
             file = FileBytes.open(path, follow=False)
@@ -149,7 +149,7 @@ def settled_part(folder: str) -> PartReport | None:
                     whole_chunks(opened, loaded, besides=set())
             except SuperchunkError as error:
                 if not leads_to(path, file.read_fd):
-                    continue  # a writer has settled another one, and removed what only this one named
+                    continue  # a writer has synced another one, and removed what only this one named
                 message = f"cannot be gone back to: {error}"
                 return PartReport(name=name, status="in doubt", position=0, length=file.size(), message=message)
         length = loaded.header.frame_len

@@ -1,10 +1,10 @@
-"""What can be put together of the directory of a sparse frame: by its index, by the settled one, or by names.
+"""What can be put together of the directory of a sparse frame: by its index, by the last synced one, or by names.
 
-The sources, in this order, are the present index file; the settled index file, if it is whole, with the chunks written
-since; an index chunk whose file's header does not fit, as a killed C-Blosc2 leaves it; and the names of chunk files.
-Whoever asks for the settled state gets that first.
+The sources, in this order, are the present index file; the last synced index file, if it is whole, with the chunks
+written since; an index chunk whose file's header does not fit, as a killed C-Blosc2 leaves it; and the names of chunk
+files. Whoever asks for the last synced state gets that first.
 
-Source: docs/format/sparse.md, "Settled index" and "How C-Blosc2 changes a frame".
+Source: docs/format/sparse.md, "Last synced index" and "How C-Blosc2 changes a frame".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from superchunk._format.b2nd import LAYERS
 from superchunk._format.index import ENTRY_LEN, special_kind
 from superchunk._integrity.array_layer import layout_in
 from superchunk._integrity.budget import Budget, most_entries
-from superchunk._integrity.index_file import opened_index, settled_place
+from superchunk._integrity.index_file import last_synced_place, opened_index
 from superchunk._integrity.inspect_frame import MIN_HEADER_LEN, examine
 from superchunk._integrity.locations import FolderPlaces
 from superchunk._integrity.recovered import LOST, RecoveredChunks
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_folder"]
 
 _GUESS: Final = "its place is a guess, from the name of its file"
-_SINCE: Final = "written after the settled index; its place, and whether it was deleted or replaced, is a guess"
+_SINCE: Final = "written after the last synced index; its place, and whether it was deleted or replaced, is a guess"
 
 
 def plan_folder(folder: str, progress: Callable[[int, int], object] | None = None, *, recover: bool = False) -> Plan:
@@ -58,7 +58,7 @@ def plan_folder(folder: str, progress: Callable[[int, int], object] | None = Non
     folder
         The directory.
     recover
-        Take the settled state, if it is whole, and nothing that was written since.
+        Take the last synced state, if it is whole, and nothing that was written since.
     progress
         Called with the number of chunks done and that of all, while that is known.
 
@@ -73,13 +73,13 @@ def plan_folder(folder: str, progress: Callable[[int, int], object] | None = Non
 
     """
     if recover:
-        with settled_place(folder) as settled:
-            if settled is None:
+        with last_synced_place(folder) as synced:
+            if synced is None:
                 raise FormatError(
-                    "settled index", at=0, expected="one that is whole, with all its chunks", found="none"
+                    "last synced index", at=0, expected="one that is whole, with all its chunks", found="none"
                 )
-            older = make_plan(settled, folder, progress)
-            older.notes.insert(0, "the settled index, as was asked")
+            older = make_plan(synced, folder, progress)
+            older.notes.insert(0, "the last synced index, as was asked")
             return older
     with opened_index(folder) as (place, problem):
         present = make_plan(place, folder, progress)
@@ -88,10 +88,10 @@ def plan_folder(folder: str, progress: Callable[[int, int], object] | None = Non
         if present.without_index:
             _look_around(present, place, folder)
     if present.without_index:
-        with settled_place(folder) as settled:
-            if settled is not None:
-                older = make_plan(settled, folder, progress)
-                older.notes[:0] = [*present.notes, "the settled index instead"]
+        with last_synced_place(folder) as synced:
+            if synced is not None:
+                older = make_plan(synced, folder, progress)
+                older.notes[:0] = [*present.notes, "the last synced index instead"]
                 older.meta |= {name: held for name, held in present.meta.items() if name in older.meta.keys() - LAYERS}
                 older.vlmeta = present.vlmeta if present.has_trailer else {**older.vlmeta, **present.vlmeta}
                 _add_newer(older, folder)
@@ -168,7 +168,7 @@ def _unnamed(plan: Plan, folder: str, reason: str) -> list[RecoveredChunk]:
 
 
 def _add_newer(plan: Plan, folder: str) -> None:
-    """Add the chunks that were written after the settled index."""
+    """Add the chunks that were written after the last synced index."""
     if plan.fill is None:
         place_found(plan, (), _unnamed(plan, folder, _SINCE), ())
         settle_sizes(plan)
@@ -190,8 +190,8 @@ def _add_unnamed(plan: Plan, folder: str) -> None:
     if not lost:
         return
     older: dict[int, int] = {}
-    with settled_place(folder) as settled:
-        index = None if settled is None else examine(settled).index
+    with last_synced_place(folder) as synced:
+        index = None if synced is None else examine(synced).index
         if index is not None:
             older = {entry: number for number, entry in enumerate(index.slice(0, len(index))) if entry >= 0}
     place_found(plan, lost, _unnamed(plan, folder, _GUESS), [older])

@@ -577,7 +577,7 @@ def place_found(
     Parameters
     ----------
     plan
-        What there is; its sizes are settled.
+        What there is; its sizes are known.
     lost
         Chunks whose entries lead nowhere; none if the index is an older one, so that only newer chunks are missing.
     found

@@ -46,7 +46,7 @@ class PartReport:
     name: str
     """``header``, ``metalayer 'x'``, ``commit record``, ``index chunk``, ``trailer``,
     ``vlmetalayer 'x'``, ``fingerprint``; of a sparse frame, whose parts are those of its
-    index file, also ``settled index``, which counts for nothing in the overall status."""
+    index file, also ``last synced index``, which counts for nothing in the overall status."""
     status: PartStatus
     """What is known about it."""
     position: int

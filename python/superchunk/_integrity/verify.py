@@ -19,7 +19,7 @@ from superchunk._format.legacy import HEAD_LEN, is_legacy
 from superchunk._integrity.array_layer import decode_chunk, layer_name, layout_in, true_layout
 from superchunk._integrity.budget import Budget
 from superchunk._integrity.check_chunk import MOST_LISTED, ChunkCheck
-from superchunk._integrity.index_file import bytes_of_file, chunk_files, opened_index, settled_part
+from superchunk._integrity.index_file import bytes_of_file, chunk_files, last_synced_part, opened_index
 from superchunk._integrity.inspect_frame import Bytes, decode_in_pieces, examine, looks_like_a_frame
 from superchunk._integrity.locations import FilePlaces, FolderPlaces
 from superchunk._integrity.report import ChunkReport, PartReport, VerifyReport
@@ -323,9 +323,9 @@ def _with_folder(report: VerifyReport, folder: str, problem: str) -> VerifyRepor
         data_len, count = FolderPlaces(folder).data_len, chunk_files(folder)
         message = f"{count} of them, named by nothing that can be read; repair() goes by what there is"
         parts.append(PartReport(name="chunk files", status="in doubt", position=0, length=data_len, message=message))
-    settled = settled_part(folder)
-    if settled is not None:
-        parts.append(settled)
+    synced = last_synced_part(folder)
+    if synced is not None:
+        parts.append(synced)
     return replace(report, parts=tuple(parts))
 
 

@@ -4,7 +4,7 @@ Two kinds: the newest one that is known to be on the disk (`LAST_SYNCED_NAME`), 
 one may get lost with the power; and those that snapshots were opened on, here or in other
 processes, which show that by a shared lock on the index file. The files that they name stay.
 
-Source: docs/format/sparse.md, "Settled index" and "Snapshots".
+Source: docs/format/sparse.md, "Last synced index" and "Snapshots".
 """
 
 from __future__ import annotations
