@@ -14,9 +14,10 @@ import pytest
 
 import superchunk
 from superchunk import SChunk
-from superchunk._store import contiguous, sparse_loading
-from superchunk._store import file as storage_file
-from superchunk._store.frames import FrameStore
+from superchunk._store import contiguous_frame as contiguous
+from superchunk._store import os_file as storage_file
+from superchunk._store import sparse_frame_loading as sparse_loading
+from superchunk._store.frame_store import FrameStore
 from superchunk.exceptions import (
     ArgumentError,
     DamagedFrameError,
@@ -331,7 +332,7 @@ def test_compact_leaves_only_what_is_named(path: Path) -> None:
 
 _PINNING = """
 import sys, superchunk
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
 from superchunk import _engine
 store = FrameStore.open(sys.argv[1], snapshot=True)
 print("open", flush=True)

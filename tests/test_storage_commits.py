@@ -17,12 +17,12 @@ from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, faili
 from superchunk import _engine
 from superchunk._format.header import FrameHeader
 from superchunk._format.integrity import record_len
-from superchunk._store.cframe import write_cframe
-from superchunk._store.contiguous import ContiguousState
-from superchunk._store.file import FileBytes
-from superchunk._store.frames import FrameStore
+from superchunk._store.contiguous_frame import ContiguousState
+from superchunk._store.frame_bytes import write_cframe
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.memory import MemoryStore
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.os_file import FileBytes
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import (
     FormatError,
     MetalayerValueError,
@@ -73,7 +73,7 @@ def other_process(path: str, code: str) -> None:
     script = (
         f"import sys; sys.path.insert(0, {here!r})\n"
         "from storage_tools import *\n"
-        "from superchunk._store.frames import FrameStore\n"
+        "from superchunk._store.frame_store import FrameStore\n"
         "from superchunk._store.locks import WriterLock\n"
         # As C-Blosc2 does: it knows nothing of our lock.
         "WriterLock.acquire = lambda self, fd, path, **_: setattr(self, '_fd', fd)\n"

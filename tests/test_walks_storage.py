@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import superchunk
 from superchunk import SChunk
-from superchunk._store.frames import FrameStore
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.frame_store import FrameStore
+from superchunk._store.store_interface import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from superchunk._schunk.opening import (
     open_options,
     reset_handle,
 )
-from superchunk._store.contiguous import about
+from superchunk._store.contiguous_frame import about
 from superchunk._store.options import OpenOptions
 from superchunk.exceptions import SuperchunkError
 from superchunk.params import as_dparams
@@ -239,7 +239,7 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
         `deserialize` is not "safe" or "full".
 
     """
-    from superchunk._store.cframe import read_cframe  # files do not come here
+    from superchunk._store.frame_bytes import read_cframe  # files do not come here
     from superchunk._store.legacy import read_legacy
 
     wanted = check_deserialize(deserialize)

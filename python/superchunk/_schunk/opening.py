@@ -9,7 +9,7 @@ mode         the path exists                  it does not
 ===========  ===============================  =========================
 
 A path becomes absolute here, so that a handle does not depend on the working directory. Whether
-something may be replaced is said by `_store.target`.
+something may be replaced is said by `_store.path_target`.
 
 Nothing is mapped into memory: every mmap mode reads with positioned reads, which
 cannot fault when a file shrinks. ``"c"`` keeps its changes in memory. A new frame is
@@ -28,11 +28,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn, SupportsIndex, cast
 
 from superchunk._schunk.handle import Handle
-from superchunk._store.folder import is_folder
-from superchunk._store.frames import FrameStore
-from superchunk._store.names import find_name
+from superchunk._store.chunk_folder import is_folder
+from superchunk._store.frame_names import find_name
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.options import OpenOptions
-from superchunk._store.target import ReplaceRule, explained, missing, remove_frame
+from superchunk._store.path_target import ReplaceRule, explained, missing, remove_frame
 from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
 from superchunk.params import MMAP_MODES, Storage, absolute_path, as_flag, local_path
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from superchunk._store.options import Deserialize, OpenKeywords
-    from superchunk._store.protocol import ChunkStore, FrameSettings
+    from superchunk._store.store_interface import ChunkStore, FrameSettings
 
 __all__ = [
     "LOCKING_VARIABLE",

@@ -25,7 +25,7 @@ from superchunk._format.index import Index, located
 from superchunk._format.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk._format.metalayers import read_metalayers
 from superchunk._format.trailer import TAIL_LEN, Trailer, trailer_len
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import FormatError, TruncatedError, UnsupportedError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The mark that a frame is being written, on the frame itself: one writer at a time.
 
 An advisory lock on the file, or on the directory of a sparse frame, which is gone when the process is. Who comes second
-is refused at once; readers do not look at it. Writers that want to take turns instead use `_store.sidecar`.
+is refused at once; readers do not look at it. Writers that want to take turns instead use `_store.lock_file`.
 
 A lock of this kind (``flock``) belongs to the *open file*, which a forked child shares with its parent: letting go of
 it in the child would take it from the parent, and a copy kept open in the child keeps it alive when the parent dies.
@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Final
 from weakref import WeakSet
 
-from superchunk._store.file import storage_error
+from superchunk._store.os_file import storage_error
 from superchunk.exceptions import LockedError, StorageError
 
 if sys.platform == "win32":

@@ -20,10 +20,10 @@ from superchunk import _engine
 from superchunk._format.index import Index
 from superchunk._format.metalayers import write_metalayers
 from superchunk._format.trailer import MAX_VLMETALAYERS_READ
-from superchunk._store import registry
-from superchunk._store.changes import Change, Mark, MutableChunkTable, check_same_length
-from superchunk._store.protocol import Snapshot
-from superchunk._store.view import TableView
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import Change, Mark, MutableChunkTable, check_same_length
+from superchunk._store.chunk_list_view import TableView
+from superchunk._store.store_interface import Snapshot
 from superchunk.exceptions import ClosedError, FormatError, SuperchunkError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from superchunk._engine import Source
-    from superchunk._store.changes import PastTable
-    from superchunk._store.protocol import ChunkList, ChunkStore, FrameSettings
+    from superchunk._store.changes_and_undo import PastTable
+    from superchunk._store.store_interface import ChunkList, ChunkStore, FrameSettings
 
 __all__ = ["MemoryStore"]
 

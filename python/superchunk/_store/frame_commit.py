@@ -3,7 +3,7 @@
 A frame is a list of chunks whose committed state others can read. What handles of this
 process change waits in memory until a commit, which writes index and trailer and then
 switches to them in one step. How that looks is the business of the two layouts:
-`contiguous` (one file) and `sparse` (a directory).
+`contiguous_frame` and `sparse_frame` (a directory).
 
 A commit costs bytes in proportion to the number of chunks. So a change is committed at
 once only while that is at most a twelfth of the chunk bytes written since the last commit;
@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.header import FIXED_LEN, FrameHeader, with_sizes
 from superchunk._format.index import CHUNK_MIN, ENTRY_LEN
 from superchunk._format.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk._format.metalayers import read_metalayers, write_metalayers
 from superchunk._format.trailer import Trailer
-from superchunk._store import registry
-from superchunk._store.changes import Mark, MutableChunkTable, PastTable, check_same_length
-from superchunk._store.file import RetiredFiles, storage_error
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import Mark, MutableChunkTable, PastTable, check_same_length
 from superchunk._store.loading import check_fingerprint, settings_of
 from superchunk._store.locks import WriterLock
+from superchunk._store.os_file import RetiredFiles, storage_error
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box, Source
-    from superchunk._store.changes import Change
-    from superchunk._store.file import FileBytes
+    from superchunk._store.changes_and_undo import Change
     from superchunk._store.loading import Loaded, Proof
-    from superchunk._store.protocol import FrameSettings
-    from superchunk._store.registry import Key, Use
-    from superchunk._store.target import ReplaceRule
+    from superchunk._store.open_frames import Key, Use
+    from superchunk._store.os_file import FileBytes
+    from superchunk._store.path_target import ReplaceRule
+    from superchunk._store.store_interface import FrameSettings
     from superchunk.params import SyncLevel
 
 __all__ = ["CommittedFrame", "empty_frame"]
@@ -179,6 +179,7 @@ class CommittedFrame(MutableChunkTable):
         self.sync_level: SyncLevel = "explicit"
         self.sealing = True
         self._last_trailer: tuple[object, bool, bytes] = (None, False, b"")
+        self._last_fixed: tuple[object, bytes] = (None, b"")
         self.lock = threading.RLock()
         self.changes = []
         self._specials = {}
@@ -617,7 +618,7 @@ class CommittedFrame(MutableChunkTable):
     def _index_chunk(self, known: bytes | None) -> bytes:
         """Return the index chunk, and remember how long it is."""
         chunk = self.index.to_chunk() if known is None else known
-        self._index_len, self._index_of = len(chunk), len(self.index)
+        self._index_len, self._index_of = len(chunk), self.index.length
         return chunk
 
     def _plain_trailer(self) -> bytes:
@@ -648,20 +649,26 @@ class CommittedFrame(MutableChunkTable):
         return record_len(len(self._raw_header)) if self.sealing else 0
 
     def _header(self, *, frame_len: int, cbytes: int) -> bytes:
-        """Return the whole header of a commit of the present state."""
-        header = FrameHeader(
-            header_len=len(self._raw_header),
-            frame_len=frame_len,
-            nbytes=self.nbytes,
-            cbytes=cbytes,
-            chunksize=self.fixed_size,
-            has_vlmeta=bool(self.vlmeta),
-            varchunks=self.fixed_size == 0,
-            vlblocks=self.vlblocks,
-            sparse=self.sparse,
-            **self.settings._asdict(),
-        )
-        return header.to_bytes() + self._raw_header[FIXED_LEN:]
+        """Return the whole header of a commit of the present state; what stays of its fixed part is kept."""
+        raw, has_vlmeta = self._raw_header, bool(self.vlmeta)
+        fields = (len(raw), self.settings, self.fixed_size, self.vlblocks, has_vlmeta)
+        known, fixed = self._last_fixed
+        if known != fields:
+            header = FrameHeader(
+                header_len=len(raw),
+                frame_len=frame_len,
+                nbytes=self.nbytes,
+                cbytes=cbytes,
+                chunksize=self.fixed_size,
+                has_vlmeta=has_vlmeta,
+                varchunks=self.fixed_size == 0,
+                vlblocks=self.vlblocks,
+                sparse=self.sparse,
+                **self.settings._asdict(),
+            )
+            fixed = header.to_bytes()
+            self._last_fixed = (fields, fixed)
+        return with_sizes(fixed, frame_len=frame_len, nbytes=self.nbytes, cbytes=cbytes) + raw[FIXED_LEN:]
 
     def after_fork(self, *, torn: bool) -> None:
         """Start anew in a child process; what waits here is the parent's to commit.

@@ -30,23 +30,9 @@ from typing import TYPE_CHECKING, Any, cast
 from superchunk import _engine
 from superchunk._format.index import Index, count_special
 from superchunk._format.integrity import SEAL_LEN
-from superchunk._store import registry
-from superchunk._store.changes import PastTable
-from superchunk._store.chunk_ids import ChunkIds
-from superchunk._store.committed import CommittedFrame, FrameMark, empty_frame
-from superchunk._store.contiguous import refuse_if_written
-from superchunk._store.file import (
-    FileBytes,
-    link_file,
-    make_folder,
-    remove_file,
-    remove_folder,
-    replace_file,
-    storage_error,
-    sync_files,
-    sync_folder,
-)
-from superchunk._store.folder import (
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import PastTable
+from superchunk._store.chunk_folder import (
     INDEX_NAME,
     LAST_SYNCED_NAME,
     aside_in,
@@ -58,15 +44,29 @@ from superchunk._store.folder import (
     place_in,
     remove_frame_folder,
 )
+from superchunk._store.chunk_ids import ChunkIds
+from superchunk._store.contiguous_frame import refuse_if_written
+from superchunk._store.frame_commit import CommittedFrame, FrameMark, empty_frame
+from superchunk._store.frame_names import aside_of, take_name
 from superchunk._store.loading import PROBE_LEN, about, proof_of
 from superchunk._store.locks import leads_to, separate
-from superchunk._store.names import aside_of, take_name
 from superchunk._store.orphans import remove_orphans
-from superchunk._store.retained import RetainedIndex, load_index
+from superchunk._store.os_file import (
+    FileBytes,
+    link_file,
+    make_folder,
+    remove_file,
+    remove_folder,
+    replace_file,
+    storage_error,
+    sync_files,
+    sync_folder,
+)
+from superchunk._store.retained_indexes import RetainedIndex, load_index
 from superchunk._store.seals import ENTRIES_END
-from superchunk._store.shared_locks import is_share_locked, lock_shared, unlock_shared
-from superchunk._store.sparse_loading import absolute, is_present, last_synced_frame, read_present
-from superchunk._store.staging import PlacedChunk, read_staged
+from superchunk._store.snapshot_locks import is_share_locked, lock_shared, unlock_shared
+from superchunk._store.sparse_frame_loading import absolute, is_present, last_synced_frame, read_present
+from superchunk._store.staged_files import PlacedChunk, read_staged
 from superchunk.exceptions import (
     ArgumentError,
     DamagedFrameError,
@@ -80,12 +80,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from superchunk._engine import Source
-    from superchunk._store.changes import MutableChunkTable
+    from superchunk._store.changes_and_undo import MutableChunkTable
     from superchunk._store.loading import Loaded
-    from superchunk._store.protocol import FrameSettings
-    from superchunk._store.registry import Use
-    from superchunk._store.staging import StagedChunk
-    from superchunk._store.target import ReplaceRule
+    from superchunk._store.open_frames import Use
+    from superchunk._store.path_target import ReplaceRule
+    from superchunk._store.staged_files import StagedChunk
+    from superchunk._store.store_interface import FrameSettings
     from superchunk.params import SyncLevel
 
 __all__ = ["SparseState"]
@@ -570,12 +570,13 @@ class SparseState(CommittedFrame):
             )
 
     def _write_file(self, chunk: bytes) -> int:
-        most = self.live[0] - _BELOW_CBYTES
+        most = (self._live or self.live)[0] - _BELOW_CBYTES
         while True:
             ident = self._ids.take(most, self._taken)
+            name = chunk_name(ident)
             try:
                 file = FileBytes.create(
-                    self._path_of(ident), like=self.file, display_path=joined(self.path, chunk_name(ident))
+                    f"{self.folder.path}/{name}", like=self.file, display_path=f"{self.path}/{name}"
                 )
             except StorageError as error:
                 if error.errno == errno.EEXIST:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from superchunk import _engine
 from superchunk._format.index import MAX_CHUNKS, SLAB, special_entry, special_kind
 from superchunk._format.metalayers import check_name
-from superchunk._store.table import ChunkTable
+from superchunk._store.chunk_list import ChunkTable
 from superchunk.exceptions import (
     ArgumentError,
     ChunkIndexError,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import ChunkInfo, Source
     from superchunk._format.index import Index, JournalMark
-    from superchunk._store.protocol import FrameSettings
+    from superchunk._store.store_interface import FrameSettings
 
 __all__ = ["NAN_ITEMS", "Change", "Mark", "MutableChunkTable", "PastTable", "check_same_length", "repeated_chunk"]
 
@@ -68,10 +68,9 @@ class Mark(ABC):
         """Collect the annotated names, those of the classes above first."""
         names: list[str] = []
         for kind in reversed(cls.__mro__):
-            noted = vars(kind).get("__annotations__", {})
-            names += [
-                n for n, meaning in noted.items() if not (str(meaning).startswith("ClassVar") or n in Mark.__slots__)
-            ]
+            if issubclass(kind, Mark):
+                noted = kind.__annotations__.items()
+                names += [n for n, what in noted if n not in Mark.__slots__ and not str(what).startswith("ClassVar")]
         cls._offsets = {name: at for at, name in enumerate(names)}
         cls._values_of = attrgetter(*names)
 

@@ -6,7 +6,7 @@ of one value without stored bytes, else a number that the store turns into a sou
 All chunks but the last have `chunksize` bytes, and the last has at most as many. The
 first change that breaks this switches the list to variable sizes, for good: then every
 chunk must tell its own size, and those of one value are stored as repeated values.
-Changes are in `changes`.
+Changes are in `changes_and_undo`.
 
 Source: docs/format/cframe.md, "Special entries" and "Variable chunk sizes".
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Request, Source
     from superchunk._format.index import Index
-    from superchunk._store.protocol import FrameSettings
+    from superchunk._store.store_interface import FrameSettings
 
 __all__ = ["ChunkTable"]
 

@@ -24,7 +24,7 @@ from weakref import WeakSet, ref
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
-    from superchunk._store.committed import CommittedFrame
+    from superchunk._store.frame_commit import CommittedFrame
 
 __all__ = ["Key", "Use", "enter", "find", "forked", "join", "move", "rejoin", "shares", "state_of"]
 

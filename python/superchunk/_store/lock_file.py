@@ -33,8 +33,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from superchunk._store.file import storage_error
 from superchunk._store.locks import CANNOT_LOCK, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock, leads_to
+from superchunk._store.os_file import storage_error
 from superchunk.exceptions import StorageError
 
 if TYPE_CHECKING:

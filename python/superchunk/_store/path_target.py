@@ -8,7 +8,7 @@
 
 Only a regular file that is a frame or empty, and a directory that is a sparse frame and holds nothing else, may be
 replaced, moved or removed. A kind is found by ``lstat`` and by parsing, never by a name or by a magic alone.
-How a name is taken is the business of `_store.names`.
+How a name is taken is the business of `_store.frame_names`.
 
 Source: docs/format/sparse.md, "Taking a name".
 """
@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from superchunk._format.header import FIXED_LEN, MAGIC, FrameHeader, has_header_markers
-from superchunk._store.file import FileBytes, remove_file, storage_error
-from superchunk._store.folder import INDEX_NAME, belongs, is_folder, joined
-from superchunk._store.names import find_name, move_aside, settle_name
+from superchunk._store.chunk_folder import INDEX_NAME, belongs, is_folder, joined
+from superchunk._store.frame_names import find_name, move_aside, settle_name
+from superchunk._store.os_file import FileBytes, remove_file, storage_error
 from superchunk.exceptions import (
     ArgumentError,
     FormatError,

@@ -15,7 +15,7 @@ import errno
 import os
 import stat
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from superchunk import _engine
 from superchunk.exceptions import StorageError
@@ -364,10 +364,21 @@ class FileBytes:
         """The name that errors use."""
         self.read_fd = read_fd
         self.write_fd = write_fd
-        if status is None:
-            status = os.fstat(read_fd)
-        self.identity = status.st_dev, status.st_ino
-        """Device and inode."""
+        if status is not None:
+            self.identity = status.st_dev, status.st_ino
+
+    identity: tuple[int, int]
+    """Device and inode."""
+
+    if not TYPE_CHECKING:  # `identity` is all that may be asked for before it is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the identity of a new file, of which few are ever asked."""
+            if name != "identity":
+                raise AttributeError(f"FileBytes has no {name}")
+            status = os.fstat(self.read_fd)
+            self.identity = status.st_dev, status.st_ino
+            return self.identity
 
     @classmethod
     def open(cls, path: str, *, follow: bool = True, within: FileBytes | None = None) -> Self:

@@ -33,18 +33,18 @@ from superchunk import _engine
 from superchunk._format.header import FIXED_LEN, MAGIC
 from superchunk._format.index import CHUNK_MIN, Index, check_entry
 from superchunk._format.integrity import SEAL_LEN
-from superchunk._store import registry
-from superchunk._store.committed import CommittedFrame, FrameMark, empty_frame
+from superchunk._store import open_frames as registry
+from superchunk._store.chunk_folder import is_folder, open_folder
 from superchunk._store.copying import copy_chunks, renew_seals
-from superchunk._store.file import FileBytes, after_power_loss, storage_error, sync_folder
-from superchunk._store.folder import is_folder, open_folder
+from superchunk._store.frame_commit import CommittedFrame, FrameMark, empty_frame
+from superchunk._store.frame_names import aside_of, take_name
 from superchunk._store.loading import FIRST_READ, PROBE_LEN, about, parse_bytes, parse_frame, proof_of
 from superchunk._store.locks import WriterLock, leads_to, separate
-from superchunk._store.names import aside_of, take_name
+from superchunk._store.older_commits import newest_intact
 from superchunk._store.orphans import remove_orphans
-from superchunk._store.recovery import newest_intact
+from superchunk._store.os_file import FileBytes, after_power_loss, storage_error, sync_folder
+from superchunk._store.path_target import ReplaceRule
 from superchunk._store.seals import ENTRIES_END, check_tail
-from superchunk._store.target import ReplaceRule
 from superchunk.exceptions import (
     DamagedFrameError,
     FormatError,
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Box, Source
     from superchunk._store.loading import Loaded, Proof
-    from superchunk._store.protocol import FrameSettings
-    from superchunk._store.registry import Use
+    from superchunk._store.open_frames import Use
+    from superchunk._store.store_interface import FrameSettings
     from superchunk.params import SyncLevel
 
 __all__ = ["ContiguousState", "about", "refuse_if_written"]
@@ -110,7 +110,7 @@ class FileMark(FrameMark):
         return range_in(self.file, self._base, self._room, entry, nchunk)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Switch:
     """A commit whose index and trailer are written: what is true as soon as one more call has switched to it.
 
@@ -500,7 +500,7 @@ class ContiguousState(CommittedFrame):
     def _write(self, index_chunk: bytes | None, *, sync: bool) -> None:
         if self.writing and not self.unpublished and not self.start:
             self._check_name()
-        if len(self.index):
+        if self.index.length:
             self._write_chunks(index_chunk, sync=sync)
         elif self.start or self.unpublished:
             self._write_empty(sync=sync)
@@ -641,7 +641,7 @@ class ContiguousState(CommittedFrame):
         self._last_synced, self._sealed_from = switch.last_synced, switch.sealed_from
         self._pending = switch.pending or (self._pending and not self.sealing)
         self._orphaned_tail = True  # for all that is known
-        self._remember(len(self.index), switch.probe, switch.proof)
+        self._remember(self.index.length, switch.probe, switch.proof)
         self.index.forget()
         self.switch = None
 

@@ -6,7 +6,7 @@
     handle ── use ──┘   └── successor                 of the file that replaced ours, which the next access goes over to
 
 A `FrameStore` is a handle on the one state that the handles of this process share; chunks, metalayers and commits
-are the business of that state, in one file (`contiguous`) or in a directory (`sparse`).
+are the business of that state, in one file (`contiguous_frame`) or in a directory (`sparse_frame`).
 
 A handle sees whole states. What waits for its commit is seen by the handles that have a part in it; when another
 handle looks, it is committed. While a change is under way, the thread that makes it sees it; other threads that have
@@ -30,16 +30,16 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Self, TypeVar, 
 
 from superchunk import _engine
 from superchunk._format.metalayers import MAX_METALAYERS
-from superchunk._store import registry
-from superchunk._store.changes import Change
-from superchunk._store.contiguous import ContiguousState
-from superchunk._store.folder import is_folder
-from superchunk._store.names import find_name
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import Change
+from superchunk._store.chunk_folder import is_folder
+from superchunk._store.chunk_list_view import TableView
+from superchunk._store.contiguous_frame import ContiguousState
+from superchunk._store.frame_names import find_name
+from superchunk._store.lock_file import LockSidecar
 from superchunk._store.options import OpenOptions
-from superchunk._store.protocol import Snapshot
-from superchunk._store.sidecar import LockSidecar
-from superchunk._store.target import ReplaceRule, check_target
-from superchunk._store.view import TableView
+from superchunk._store.path_target import ReplaceRule, check_target
+from superchunk._store.store_interface import Snapshot
 from superchunk.exceptions import ArgumentError, ClosedError, ReadOnlyError, StorageError, SuperchunkError
 from superchunk.params import absolute_path
 
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box
-    from superchunk._store.changes import PastTable
-    from superchunk._store.committed import CommittedFrame
+    from superchunk._store.changes_and_undo import PastTable
+    from superchunk._store.frame_commit import CommittedFrame
+    from superchunk._store.open_frames import Use
     from superchunk._store.options import OpenKeywords
-    from superchunk._store.protocol import ChunkList, FrameSettings
-    from superchunk._store.registry import Use
-    from superchunk._store.sparse import SparseState
-    from superchunk._store.staging import StagedChunk
+    from superchunk._store.sparse_frame import SparseState
+    from superchunk._store.staged_files import StagedChunk
+    from superchunk._store.store_interface import ChunkList, FrameSettings
 
 __all__ = ["FrameStore"]
 
@@ -750,7 +750,7 @@ class FrameStore(TableView):
             state.del_vlmeta(name)
 
     def reserve(self, count: int) -> range:
-        """Set chunk ids aside for files that other processes place; see `_store.staging`.
+        """Set chunk ids aside for files that other processes place; see `_store.staged_files`.
 
         Raises
         ------
@@ -917,7 +917,7 @@ def _use_elsewhere(name: str, offset: int, *, mend: bool, private: bool, recover
 
 
 def _sparse_state() -> type[SparseState]:
-    from superchunk._store.sparse import SparseState  # most frames are files
+    from superchunk._store.sparse_frame import SparseState  # most frames are files
 
     return SparseState
 
