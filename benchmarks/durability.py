@@ -78,8 +78,8 @@ def huge(name: str, folder: str, count: int) -> Figures:
 def make_huge(folder: str, count: int) -> None:
     """Write a frame of `count` chunks, every tenth of them plain."""
     import superchunk
-    from superchunk._store.frames import FrameStore
-    from superchunk._store.protocol import FrameSettings
+    from superchunk._store.frame_store import FrameStore
+    from superchunk._store.store_interface import FrameSettings
 
     zeros = superchunk._engine.special_chunk(1, 400, 1)  # noqa: SLF001 - what no other call makes as fast
     plain = superchunk.compress2(bytes(range(200)) * 2, typesize=1, codec=superchunk.Codec.LZ4)

@@ -24,7 +24,7 @@ import numpy as np
 
 import superchunk
 import superchunk._api.opening  # these before forking, and not in each child
-import superchunk._store.sparse
+import superchunk._store.sparse_frame
 from superchunk import NDArray
 from superchunk.exceptions import SuperchunkError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from superchunk import _engine
 from superchunk._format.integrity import SEAL_LEN, record_len
 from superchunk._format.trailer import TAIL_LEN
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.loading import parse_frame
 
 if TYPE_CHECKING:

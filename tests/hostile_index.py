@@ -9,7 +9,7 @@ from superchunk import _engine
 from superchunk._format.header import FIXED_LEN, FrameHeader
 from superchunk._format.metalayers import write_metalayers
 from superchunk._format.trailer import Trailer
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.store_interface import FrameSettings
 
 CHUNKSIZE: Final = 400
 ZEROS: Final = b"\0\0\0\0\0\0\0\x81"

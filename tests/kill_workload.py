@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import superchunk
 import superchunk._api.opening  # these before forking, and not in each child
-import superchunk._store.sparse
+import superchunk._store.sparse_frame
 import superchunk.meta
 from superchunk import SChunk
 

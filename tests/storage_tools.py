@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._store.file import FileBytes
+from superchunk._store.os_file import FileBytes
 from superchunk.exceptions import StorageError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 TYPESIZE = 4
 CHUNKSIZE = 400

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import superchunk
 from superchunk import SpecialValue
-from superchunk._store.changes import MutableChunkTable
-from superchunk._store.contiguous import ContiguousState
+from superchunk._store.changes_and_undo import MutableChunkTable
+from superchunk._store.contiguous_frame import ContiguousState
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 
 import superchunk
 from superchunk import SChunk, SpecialValue
-from superchunk._display.card import html_card
 from superchunk._display.chunk_map import BEST_RATIO, DAMAGED, SAMPLES, colour
+from superchunk._display.notebook_card import html_card
 
 if TYPE_CHECKING:
     from pathlib import Path

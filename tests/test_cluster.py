@@ -28,7 +28,7 @@ import sys, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import superchunk
 from fire import chunk_of
-from superchunk._store import file
+from superchunk._store import os_file as file
 
 class Stuck(file.System):
     def sync(self, fd):

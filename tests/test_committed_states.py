@@ -289,7 +289,7 @@ def test_what_cannot_be_committed_now_is_not_seen_by_others(
     with superchunk.open(path) as reader:
         s.append_data(piece(20))
         with monkeypatch.context() as patched:
-            patched.setattr("superchunk._store.committed.CommittedFrame._index_chunk", full_disk)
+            patched.setattr("superchunk._store.frame_commit.CommittedFrame._index_chunk", full_disk)
             assert numbers(reader) == list(range(20))
             assert numbers(s) == list(range(21))
             with pytest.raises(superchunk.exceptions.StorageError, match="No space"):
@@ -419,7 +419,7 @@ def test_many_small_changes_that_wait_keep_no_more_than_the_index(
             s.reorder_offsets([*range(1, 400), 0])
             if n % 50 == 0:
                 with monkeypatch.context() as patched:
-                    patched.setattr("superchunk._store.committed.CommittedFrame._index_chunk", full_disk)
+                    patched.setattr("superchunk._store.frame_commit.CommittedFrame._index_chunk", full_disk)
                     assert numbers(reader) == list(range(400))
         index = s._handle.store._frame.index  # type: ignore[attr-defined]
         assert len(index._journal) <= 2
@@ -427,3 +427,40 @@ def test_many_small_changes_that_wait_keep_no_more_than_the_index(
         s.flush()
         assert numbers(reader) == numbers(s)
     s.close()
+
+
+@ON_DISK
+def test_frames_of_the_same_bytes_do_not_change_one_another(tmp_path: Path, *, contiguous: bool) -> None:
+    """Index and trailer that were parsed for one are taken for the other, too, until one of them changes."""
+    kind = "file" if contiguous else "folder"
+    paths = [tmp_path / "one", tmp_path / "other"]
+    for path in paths:
+        with made(kind, path) as s:
+            s.append_data(piece(0))
+            s.append_data(piece(1))
+    superchunk.open(paths[0]).close()
+    with superchunk.open(paths[0], mode="a") as one, superchunk.open(paths[1]) as other:
+        fixed = superchunk.open(paths[0], snapshot=True)
+        one.append_data(piece(2))
+        one.delete_chunk(0)
+        assert (numbers(one), numbers(other), numbers(fixed)) == ([1, 2], [0, 1], [0, 1])
+        fixed.close()
+    with superchunk.open(paths[1], mode="a") as other:
+        other.append_data(piece(3))
+    assert [numbers(superchunk.open(path)) for path in paths] == [[1, 2], [0, 1, 3]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mark_has_what_was_and_nothing_else(tmp_path: Path, kind: str) -> None:
+    with made(kind, tmp_path / "x") as s:
+        s.append_data(piece(0))
+        with s._handle.store.batch() as table:
+            mark = table.changes[0].mark  # type: ignore[attr-defined]
+            s.append_data(piece(1))
+            assert (mark.nbytes, table.nbytes) == (CHUNK, 2 * CHUNK)  # type: ignore[attr-defined]
+            names = {name for one in type(mark).__mro__ for name in getattr(one, "__annotations__", {})}
+            fields = {name for name in names if name not in {"_offsets", "_values_of"}}
+            assert {"version", "epoch", "nbytes", "meta", "vlmeta", "settings", "_live", "_edits"} < fields
+            assert all(hasattr(mark, name) for name in fields)
+            assert not hasattr(mark, "lock")
+        assert numbers(s) == [0, 1]

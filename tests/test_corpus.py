@@ -15,7 +15,7 @@ import reference
 import superchunk
 from superchunk import _engine
 from superchunk._format.b2nd import LAYERS, ArrayLayout
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
 from superchunk.exceptions import SuperchunkError, UnsupportedError
 
 if TYPE_CHECKING:

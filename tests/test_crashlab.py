@@ -41,8 +41,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from superchunk._store.file import FileBytes, make_folder, remove_file, remove_folder, replace_file, sync_folder
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
+from superchunk._store.os_file import FileBytes, make_folder, remove_file, remove_folder, replace_file, sync_folder
 from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:

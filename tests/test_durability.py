@@ -15,10 +15,10 @@ from storage_tools import failing_after, look
 import superchunk
 from superchunk import SChunk
 from superchunk._format.integrity import SEAL_MAGIC, record_len
-from superchunk._store import file as storage_file
-from superchunk._store.frames import FrameStore
-from superchunk._store.protocol import FrameSettings
-from superchunk._store.seals import after_power_loss
+from superchunk._store import os_file as storage_file
+from superchunk._store.frame_store import FrameStore
+from superchunk._store.os_file import after_power_loss
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import DamagedFrameError, FormatError, ReadOnlyError, StorageError
 
 if TYPE_CHECKING:

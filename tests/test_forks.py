@@ -13,9 +13,9 @@ from other_process import PATIENCE, in_child
 
 import superchunk
 from superchunk._store import forks as _forks
-from superchunk._store.contiguous import ContiguousState
+from superchunk._store.contiguous_frame import ContiguousState
 from superchunk._store.memory import MemoryStore
-from superchunk._store.sparse import SparseState
+from superchunk._store.sparse_frame import SparseState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,7 +226,7 @@ def test_a_fork_beside_a_closed_store_in_memory_lets_go_of_everything(path: str)
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("superchunk._store.registry._PATIENCE", 0)
+    monkeypatch.setattr("superchunk._store.open_frames._PATIENCE", 0)
 
 
 @pytest.mark.usefixtures("impatient")

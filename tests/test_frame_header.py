@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.header import FIXED_LEN, FrameHeader, with_sizes
 from superchunk._format.metalayers import write_metalayers
 from superchunk._format.trailer import Trailer
 from superchunk.exceptions import FormatError, NewerFormatError, TruncatedError
@@ -53,6 +53,12 @@ def test_empty_frame_has_the_bytes_of_the_format_page() -> None:
 
 def test_header_reads_back_as_it_was_written() -> None:
     assert FrameHeader.from_bytes(EXAMPLE) == FrameHeader(**FIELDS)  # type: ignore[arg-type]
+
+
+@given(st.integers(133, 2**63 - 1), st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
+def test_other_sizes_change_nothing_else(frame_len: int, nbytes: int, cbytes: int) -> None:
+    sizes = {"frame_len": frame_len, "nbytes": nbytes, "cbytes": cbytes}
+    assert with_sizes(EXAMPLE, **sizes) == FrameHeader(**(FIELDS | sizes)).to_bytes()  # type: ignore[arg-type]
 
 
 def with_nchunks(fields: dict[str, int], nchunks: int) -> dict[str, int]:

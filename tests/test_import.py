@@ -13,7 +13,7 @@ import pytest
 import superchunk
 
 SELDOM = {
-    "_display.card": "notebooks",
+    "_display.notebook_card": "notebooks",
     "_display.chunk_map": "pictures",
     "_integrity.verify": "verify()",
     "_integrity.repair": "repair()",
@@ -22,9 +22,9 @@ SELDOM = {
     "_packed.pickles": "unpack_array()",
     "_store.legacy": "frames of old writers",
     "_format.legacy": "frames of old writers",
-    "_store.sparse": "directories",
-    "_store.staging": "directories",
-    "_store.cframe": "frames in memory",
+    "_store.sparse_frame": "directories",
+    "_store.staged_files": "directories",
+    "_store.frame_bytes": "frames in memory",
     "cli": "the command",
     "testing": "the crash laboratory",
 }

@@ -16,7 +16,7 @@ from labs.interrupts import with_exits
 
 import superchunk
 from superchunk import SChunk
-from superchunk._store import registry
+from superchunk._store import open_frames as registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ import pytest
 
 import superchunk
 from superchunk import _engine
-from superchunk._array.geometry import fresh
+from superchunk._array.chunk_geometry import fresh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from labs import interrupts, signals
 
 import superchunk
 from superchunk._schunk.opening import create_handle
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.store_interface import FrameSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from superchunk import _engine
 from superchunk._format import values
 from superchunk._format.header import FrameHeader
 from superchunk._format.legacy import byte_order
-from superchunk._store.cframe import write_cframe
+from superchunk._store.frame_bytes import write_cframe
 from superchunk._store.legacy import open_legacy, read_legacy
 from superchunk.exceptions import (
     FormatError,

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import superchunk
-from superchunk._store.contiguous import ContiguousState
-from superchunk._store.sparse import SparseState
+from superchunk._store.contiguous_frame import ContiguousState
+from superchunk._store.sparse_frame import SparseState
 from superchunk.exceptions import LockedError
 
 if TYPE_CHECKING:
-    from superchunk._store.committed import CommittedFrame
+    from superchunk._store.frame_commit import CommittedFrame
 
 
 def in_another_process(code: str) -> str:

@@ -14,8 +14,8 @@ import pytest
 
 import superchunk
 from superchunk import SChunk
-from superchunk._store import file as storage_file
-from superchunk._store.names import find_name
+from superchunk._store import os_file as storage_file
+from superchunk._store.frame_names import find_name
 from superchunk.exceptions import LockedError, StorageError
 
 if TYPE_CHECKING:

@@ -305,8 +305,8 @@ def test_a_mask_takes_the_same_items_whichever_way_they_are_read(
         plain = np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
         array = superchunk.asarray(plain, chunks=tuple(max(n // 3, 1) for n in shape) if all(shape) else None)
         mask = rng.random(shape) < share
-        for slab in (1, 2**23):
-            monkeypatch.setattr(reading, "_SLAB", slab)
+        for slab in (1, 2**24):
+            monkeypatch.setattr(reading, "SLAB_NBYTES", slab)
             for sparse in (0, 2**40):  # by places; whole rows of chunks
                 monkeypatch.setattr(reading, "_SPARSE", sparse)
                 assert array[mask].tobytes() == plain[mask].tobytes()

@@ -12,8 +12,8 @@ import pytest
 from oracle import blosc2
 
 import superchunk
-from superchunk._array.geometry import ArrayGeometry
-from superchunk._array.view import read_geometry
+from superchunk._array.array_view import read_geometry
+from superchunk._array.chunk_geometry import ArrayGeometry
 from superchunk._format.b2nd import ArrayLayout
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 import superchunk
 from superchunk import SpecialValue
 from superchunk._array.ndarray import NDArray
-from superchunk._store import file
+from superchunk._store import os_file as file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from cli_runner import fail
 import superchunk
 from superchunk import SChunk
 from superchunk._format.integrity import SEAL_LEN
-from superchunk._store.cframe import read_cframe, write_cframe
+from superchunk._store.frame_bytes import read_cframe, write_cframe
 from superchunk._store.loading import parse_frame
 from superchunk.exceptions import FormatError
 

@@ -13,7 +13,7 @@ from other_process import Other, in_child
 
 import superchunk
 from superchunk import SChunk
-from superchunk._store.file import FileBytes
+from superchunk._store.os_file import FileBytes
 from superchunk.exceptions import LockedError, StorageError
 
 if TYPE_CHECKING:

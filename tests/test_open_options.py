@@ -10,7 +10,7 @@ import pytest
 
 import superchunk
 from superchunk import Codec, CParams, DParams, Filter, SChunk
-from superchunk._store.file import system
+from superchunk._store.os_file import system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

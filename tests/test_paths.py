@@ -18,9 +18,9 @@ from legacy_frames import Legacy, content, old_chunk
 
 import superchunk
 from superchunk import SChunk, exceptions
-from superchunk._store import file as storage_file
-from superchunk._store.names import take_name
-from superchunk._store.target import ReplaceRule, absolute_path
+from superchunk._store import os_file as storage_file
+from superchunk._store.frame_names import take_name
+from superchunk._store.path_target import ReplaceRule
 from superchunk.exceptions import (
     ArgumentError,
     ExistingFileError,
@@ -33,6 +33,7 @@ from superchunk.exceptions import (
     StorageError,
     SuperchunkError,
 )
+from superchunk.params import absolute_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

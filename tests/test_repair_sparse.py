@@ -13,7 +13,7 @@ import pytest
 
 import superchunk
 from superchunk._format.integrity import SEAL_LEN
-from superchunk._store import file as storage_file
+from superchunk._store import os_file as storage_file
 from superchunk.exceptions import ArgumentError, FormatError, LockedError, StorageError
 
 if TYPE_CHECKING:

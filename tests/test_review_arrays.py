@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from superchunk._store.protocol import ChunkList, ChunkStore
+    from superchunk._store.store_interface import ChunkList, ChunkStore
 
 LETTERS = np.arange(48, dtype="<i4").reshape(6, 8)
 

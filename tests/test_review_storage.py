@@ -16,8 +16,8 @@ from other_process import Other
 
 import superchunk
 from superchunk import SChunk
-from superchunk._store import file as storage_file
-from superchunk._store.file import System
+from superchunk._store import os_file as storage_file
+from superchunk._store.os_file import System
 from superchunk._store.transfer import transfer
 from superchunk.exceptions import LockedError, StorageError, SuperchunkError
 

@@ -110,7 +110,7 @@ def damage_each_sealed_chunk(path: Path, report: superchunk.VerifyReport) -> Non
     """See that no seal is stale: such a one would hide damage."""
     unsealed = {chunk.nchunk for chunk in report.unsealed_chunks}
     raw = path.read_bytes()
-    store = superchunk._store.frames.FrameStore.open(path)
+    store = superchunk._store.frame_store.FrameStore.open(path)
     places = {n: store.source(n) for n in range(store.nchunks)}
     store.close()
     for number, place in places.items():

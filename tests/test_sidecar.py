@@ -19,8 +19,8 @@ import pytest
 from other_process import PATIENCE, Other, in_child
 
 from superchunk._schunk.opening import environment_locking
-from superchunk._store import sidecar
-from superchunk._store.sidecar import LockSidecar, sidecar_path
+from superchunk._store import lock_file as sidecar
+from superchunk._store.lock_file import LockSidecar, sidecar_path
 from superchunk.exceptions import StorageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SETUP = """
 import os
-from superchunk._store.sidecar import LockSidecar
+from superchunk._store.lock_file import LockSidecar
 def enter(block):
     global inside
     inside = block

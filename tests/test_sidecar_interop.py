@@ -12,7 +12,7 @@ import oracle
 import pytest
 from other_process import Other
 
-from superchunk._store.sidecar import LockSidecar, sidecar_path
+from superchunk._store.lock_file import LockSidecar, sidecar_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

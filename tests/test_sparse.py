@@ -14,9 +14,10 @@ import pytest
 
 import superchunk
 from superchunk import SChunk
-from superchunk._store import file as storage_file
-from superchunk._store import seals
-from superchunk._store.frames import FrameStore
+from superchunk._store import contiguous_frame as contiguous
+from superchunk._store import os_file as storage_file
+from superchunk._store import sparse_frame_loading as sparse_loading
+from superchunk._store.frame_store import FrameStore
 from superchunk.exceptions import (
     ArgumentError,
     DamagedFrameError,
@@ -288,8 +289,8 @@ def test_a_chunk_lost_with_the_power_is_noticed(path: Path, loss: str, monkeypat
     else:
         file.write_bytes(file.read_bytes()[:20] if loss == "cut" else bytes(file.stat().st_size))
     FrameStore.open(path).close()  # the machine did not start again, so nothing was lost
-    monkeypatch.setattr(seals, "after_power_loss", lambda _: True)
-    monkeypatch.setattr("superchunk._store.sparse_loading.after_power_loss", lambda _: True)
+    for module in (contiguous, sparse_loading):
+        monkeypatch.setattr(module, "after_power_loss", lambda _: True)
     with pytest.raises(DamagedFrameError, match=r"chunk 0, file 00000003\.chunk"):
         FrameStore.open(path)
     with closing(FrameStore.open(path, recover=True)) as store:
@@ -331,7 +332,7 @@ def test_compact_leaves_only_what_is_named(path: Path) -> None:
 
 _PINNING = """
 import sys, superchunk
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
 from superchunk import _engine
 store = FrameStore.open(sys.argv[1], snapshot=True)
 print("open", flush=True)

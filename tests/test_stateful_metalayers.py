@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 import superchunk
 from superchunk import _engine
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError
 
 MOST_LAYERS = 16

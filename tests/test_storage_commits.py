@@ -17,12 +17,12 @@ from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, faili
 from superchunk import _engine
 from superchunk._format.header import FrameHeader
 from superchunk._format.integrity import record_len
-from superchunk._store.cframe import write_cframe
-from superchunk._store.contiguous import ContiguousState
-from superchunk._store.file import FileBytes
-from superchunk._store.frames import FrameStore
+from superchunk._store.contiguous_frame import ContiguousState
+from superchunk._store.frame_bytes import write_cframe
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.memory import MemoryStore
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.os_file import FileBytes
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import (
     FormatError,
     MetalayerValueError,
@@ -55,14 +55,16 @@ class FileBytes_open:  # noqa: N801 - reads as a call
     """A second state of a file, beside the registry, as another process has it."""
 
     def __init__(self, path: str) -> None:
-        self.file = FileBytes.open(path)
-        self.state = ContiguousState.load(self.file, 0)
+        use = ContiguousState.opened(path, 0, private=True)
+        assert use is not None
+        self.use = use
 
     def __enter__(self) -> ContiguousState:
-        return self.state
+        assert isinstance(self.use.state, ContiguousState)
+        return self.use.state
 
     def __exit__(self, *_: object) -> None:
-        self.file.close()
+        self.use.leave()
 
 
 def other_process(path: str, code: str) -> None:
@@ -71,7 +73,7 @@ def other_process(path: str, code: str) -> None:
     script = (
         f"import sys; sys.path.insert(0, {here!r})\n"
         "from storage_tools import *\n"
-        "from superchunk._store.frames import FrameStore\n"
+        "from superchunk._store.frame_store import FrameStore\n"
         "from superchunk._store.locks import WriterLock\n"
         # As C-Blosc2 does: it knows nothing of our lock.
         "WriterLock.acquire = lambda self, fd, path, **_: setattr(self, '_fd', fd)\n"

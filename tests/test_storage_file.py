@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from superchunk._store import file
-from superchunk._store.file import FileBytes
+from superchunk._store import os_file as file
+from superchunk._store.os_file import FileBytes
 from superchunk.exceptions import StorageError
 
 if TYPE_CHECKING:

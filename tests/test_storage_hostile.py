@@ -15,16 +15,16 @@ from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, speci
 from superchunk import _engine
 from superchunk._format.header import FrameHeader
 from superchunk._format.index import special_entry
-from superchunk._store.cframe import read_cframe, write_cframe
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_bytes import read_cframe, write_cframe
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.memory import MemoryStore
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 SETTINGS = FrameSettings(typesize=TYPESIZE)
 HOSTILE = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "hostile"

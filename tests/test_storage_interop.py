@@ -12,13 +12,13 @@ import pytest
 from storage_tools import chunk, content, everything, special
 
 from superchunk import _engine
-from superchunk._store.cframe import read_cframe, write_cframe
-from superchunk._store.frames import FrameStore
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.frame_bytes import read_cframe, write_cframe
+from superchunk._store.frame_store import FrameStore
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import UnsupportedError
 
 if TYPE_CHECKING:
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 NBYTES = 4000  # python-blosc2 needs items; 1000 of 4 bytes

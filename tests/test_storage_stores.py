@@ -11,10 +11,10 @@ from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, look,
 
 from superchunk import _engine
 from superchunk._format.integrity import record_len
-from superchunk._store.cframe import read_cframe, write_cframe
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_bytes import read_cframe, write_cframe
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.memory import MemoryStore
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import (
     ChunkIndexError,
     ClosedError,
@@ -26,7 +26,7 @@ from superchunk.exceptions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 SETTINGS = FrameSettings(typesize=TYPESIZE)
 

@@ -22,7 +22,7 @@ from failing_system import CANNOT, CHUNK, NOISE, new, noise
 from other_process import Other
 
 import superchunk
-from superchunk._store import file as storage_file
+from superchunk._store import os_file as storage_file
 from superchunk.exceptions import FormatError, StorageError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from peak_memory import PEAK
 
 import superchunk
 from superchunk._integrity.recovered import RecoveredChunk, RecoveredChunks
-from superchunk._store.frames import FrameStore
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.frame_store import FrameStore
+from superchunk._store.store_interface import FrameSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,15 +16,15 @@ from flips import flipped, live_ranges, named
 
 import superchunk
 from superchunk._format.integrity import SEAL_LEN
-from superchunk._integrity.inspect import examine
-from superchunk._store.file import FileBytes
-from superchunk._store.sparse_loading import whole_chunks
+from superchunk._integrity.inspect_frame import examine
+from superchunk._store.os_file import FileBytes
+from superchunk._store.sparse_frame_loading import whole_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from superchunk._integrity.inspect import Bytes, FrameInspection
+    from superchunk._integrity.inspect_frame import Bytes, FrameInspection
     from superchunk._store.loading import Loaded
 
 ITEMS = 40

@@ -39,9 +39,9 @@ def test_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: dict[st
 @pytest.mark.parametrize(
     ("place", "most", "files"),
     [
-        pytest.param({}, 36, 8, id="memory"),
-        pytest.param({"urlpath": "data.b2frame"}, 57, 14, id="file"),
-        pytest.param({"urlpath": "data.b2frame", "contiguous": False}, 71, 16, id="directory"),
+        pytest.param({}, 27, 7, id="memory"),
+        pytest.param({"urlpath": "data.b2frame"}, 35, 10, id="file"),
+        pytest.param({"urlpath": "data.b2frame", "contiguous": False}, 50, 13, id="directory"),
     ],
 )
 def test_an_append(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import superchunk
 from superchunk import SChunk
-from superchunk._store.frames import FrameStore
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.frame_store import FrameStore
+from superchunk._store.store_interface import FrameSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,15 +51,15 @@ def made(path: Path) -> str:
 def test_opening_and_closing_a_frame(tmp_path: Path) -> None:
     path = made(tmp_path / "data.b2frame")
     calls, files = walk(lambda: superchunk.open(path).close())
-    assert calls <= 68
-    assert files <= 20
+    assert calls <= 40
+    assert files <= 12
 
 
 def test_opening_and_closing_a_store(tmp_path: Path) -> None:
     path = made(tmp_path / "data.b2frame")
     calls, files = walk(lambda: FrameStore.open(path).close())
-    assert calls <= 45
-    assert files <= 14
+    assert calls <= 25
+    assert files <= 7
 
 
 def test_appending_a_chunk_that_waits_for_its_commit(tmp_path: Path) -> None:
@@ -68,12 +68,12 @@ def test_appending_a_chunk_that_waits_for_its_commit(tmp_path: Path) -> None:
     with store.batch():
         calls, files = walk(lambda: store.append([chunk]))
     store.close()
-    assert calls <= 40
-    assert files <= 9
+    assert calls <= 31
+    assert files <= 6
 
 
 def test_appending_data_in_a_transaction(tmp_path: Path) -> None:
     with superchunk.open(made(tmp_path / "data.b2frame"), mode="a") as schunk, schunk.transaction():
         calls, files = walk(lambda: schunk.append_data(CHUNK))
-    assert calls <= 71
-    assert files <= 14
+    assert calls <= 49
+    assert files <= 10

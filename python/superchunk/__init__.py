@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         uint64,
     )
     from superchunk._api.opening import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe
-    from superchunk._array.chunks_intersecting import get_slice_nchunks
     from superchunk._array.chunkwise import ChunkInfoNDArray
     from superchunk._array.converting import array, asarray, astype, copy
     from superchunk._array.creation import (
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
         zeros_like,
     )
     from superchunk._array.fields import NDField
+    from superchunk._array.from_pieces import from_pieces
     from superchunk._array.functions import (
         expand_dims,
         matrix_transpose,
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         take_along_axis,
         transpose,
     )
+    from superchunk._array.get_slice_nchunks import get_slice_nchunks
     from superchunk._array.joining import concat, concatenate, stack
     from superchunk._array.ndarray import NDArray, OIndex
     from superchunk._array.partition_report import (
@@ -84,7 +85,6 @@ if TYPE_CHECKING:
         compute_chunks_blocks,
         explain_partition,
     )
-    from superchunk._array.pieces import from_pieces
     from superchunk._array.ranges import arange, eye, linspace
     from superchunk._codec.block_functions import postfilter_funcs, prefilter_funcs
     from superchunk._codec.machine import print_versions
@@ -105,8 +105,8 @@ if TYPE_CHECKING:
     )
     from superchunk._packed.pickles import pack, pack_array, unpack, unpack_array
     from superchunk._schunk.opening import remove_urlpath
-    from superchunk._schunk.staging import StagedChunk, stage_chunk
-    from superchunk._store.target import PathKind, identify
+    from superchunk._schunk.stage_chunk import StagedChunk, stage_chunk
+    from superchunk._store.path_target import PathKind, identify
     from superchunk._version import VERSION_DATE, VERSION_STRING, __version__, blosclib_version
     from superchunk.core import (
         clib_info,
@@ -196,11 +196,11 @@ _PLACES: Final = {
     "_schunk.opening": "remove_urlpath",
     "_integrity.repair": "RepairReport RepairedChunk repair",
     "_integrity.report": "ChunkReport PartReport VerifyReport",
-    "_schunk.staging": "StagedChunk stage_chunk",
+    "_schunk.stage_chunk": "StagedChunk stage_chunk",
     "_codec.plugins": "register_codec register_filter ucodecs_registry ufilters_registry",
     "_integrity.verify": "verify",
     "_version": "VERSION_DATE VERSION_STRING __version__ blosclib_version",
-    "_array.chunks_intersecting": "get_slice_nchunks",
+    "_array.get_slice_nchunks": "get_slice_nchunks",
     "_array.chunkwise": "ChunkInfoNDArray",
     "_array.converting": "array asarray astype copy",
     "_array.creation": """
@@ -215,7 +215,7 @@ _PLACES: Final = {
     "_array.partition_report": """
         PartitionReport are_partitions_aligned are_partitions_behaved compute_chunks_blocks explain_partition
     """,
-    "_array.pieces": "from_pieces",
+    "_array.from_pieces": "from_pieces",
     "_array.ranges": "arange eye linspace",
     "core": """
         clib_info compress compress2 compress_blosc1 compressor_list decompress decompress2
@@ -241,7 +241,7 @@ _PLACES: Final = {
         storage_dflts
     """,
     "schunk": "ChunkInfo SChunk",
-    "_store.target": "PathKind identify",
+    "_store.path_target": "PathKind identify",
 }
 """Where the names are, by module."""
 

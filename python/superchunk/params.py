@@ -14,6 +14,7 @@ Source: docs/format/codecs.md, "Numbers"; docs/format/filters.md; docs/format/ch
 from __future__ import annotations
 
 import enum
+import errno
 import operator
 import os
 import warnings
@@ -23,7 +24,7 @@ from functools import lru_cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypedDict, TypeVar
 
-from superchunk.exceptions import ArgumentError
+from superchunk.exceptions import ArgumentError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -558,6 +559,30 @@ def _path_of_url(url: str) -> str:
         msg = f"urlpath: {url!r} has a query or a fragment; write ? as %3F and # as %23 if they belong to the path"
         raise ArgumentError(msg)
     return unquote(parts.path)
+
+
+def absolute_path(path: str) -> str:
+    """Return `path` from the root, so that it leads to the same place from every working directory.
+
+    Symbolic links stay, except before a ``..``, which leads to the parent of what the link leads to.
+
+    Raises
+    ------
+    StorageError
+        The working directory is gone.
+
+    """
+    if path.startswith("/") and "/." not in path and "//" not in path and not path.endswith("/"):
+        return path
+    if not os.path.isabs(path):
+        try:
+            path = os.path.join(os.getcwd(), path)
+        except OSError as error:
+            raise StorageError(error.errno or errno.ENOENT, "the working directory is gone", path) from error
+    before, dots, after = f"{path}/".rpartition("/../")
+    if dots:
+        path = os.path.join(os.path.realpath(f"{before}/.."), after)
+    return os.path.normpath(path)
 
 
 def checked_mode(mode: object) -> str:

@@ -27,6 +27,7 @@ from superchunk import _engine
 from superchunk._codec.array_guard import check_change
 from superchunk._codec.block_functions import BlockFunction, Operands, check_dtypes, postfilter_funcs, prefilter_funcs
 from superchunk._codec.buffers import byte_view, writable_view
+from superchunk._codec.chunks_of_range import chunk_start
 from superchunk._codec.decoder import Decoder
 from superchunk._codec.encoder import (
     Encoder,
@@ -41,13 +42,12 @@ from superchunk._codec.encoder import (
     with_typesize,
 )
 from superchunk._codec.parameters import check_usable, cparams_of, narrow_metas, settings_of
-from superchunk._codec.read_plan import chunk_start
 from superchunk._codec.special_values import special_item
 from superchunk._codec.stored_chunks import ChunkInfo, chunk_bytes, chunk_info, lazy_chunk
 from superchunk._display.info import ratio, size
 from superchunk._format.metalayers import PLACEHOLDERS
 from superchunk._schunk.fill import fill_store, special_chunk
-from superchunk._schunk.item_keys import item_number, overwrite_items, refuse_step
+from superchunk._schunk.item_slices import item_number, overwrite_items, refuse_step
 from superchunk._schunk.mixins import ContextManaged
 from superchunk._schunk.opening import (
     check_deserialize,
@@ -58,11 +58,12 @@ from superchunk._schunk.opening import (
     is_array,
     mode_of,
     open_handle,
+    options_of,
     pack_layers,
     publishing,
 )
 from superchunk._schunk.pickling import reduced
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.transfer import transfer
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError
 from superchunk.params import (
@@ -89,8 +90,8 @@ if TYPE_CHECKING:
     from superchunk._integrity.report import VerifyReport
     from superchunk._schunk.handle import Handle
     from superchunk._store.options import Deserialize
-    from superchunk._store.protocol import ChunkList, ChunkStore, FrameSettings
-    from superchunk._store.staging import StagedChunk
+    from superchunk._store.staged_files import StagedChunk
+    from superchunk._store.store_interface import ChunkList, ChunkStore, FrameSettings
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParamsDict, DParamsDict, SpecialValue, StorageDict
 
@@ -273,17 +274,7 @@ class SChunk(ContextManaged):
     ) -> None:
         """Take what is at the path of `place`."""
         path = os.fspath(place.urlpath or "")
-        handle = open_handle(
-            path,
-            place.mode,
-            mmap_mode=place.mmap_mode,
-            initial_mapping_size=place.initial_mapping_size,
-            deserialize=deserialize,
-            locking=place.locking,
-            sync=place.sync,
-            seal=place.seal,
-            compact_above=place.compact_above,
-        )
+        handle = open_handle(path, options_of(place, deserialize))
         store = handle.store
         try:
             _check_opened(store, path, pack_layers(place))
@@ -524,7 +515,7 @@ class SChunk(ContextManaged):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: sizes, codec, and how well the chunks are compressed."""
-        from superchunk._display.card import schunk_card  # only notebooks draw it
+        from superchunk._display.notebook_card import schunk_card  # only notebooks draw it
 
         return schunk_card(self)
 
@@ -1356,7 +1347,7 @@ class SChunk(ContextManaged):
             It is closed, or its file cannot be read.
 
         """
-        from superchunk._schunk.tokens import token_of  # few programs use Dask
+        from superchunk._schunk.dask_tokens import token_of  # few programs use Dask
 
         unlike_any = () if self._decoder.postfilter is None else (os.urandom(16).hex(),)
         return ("superchunk.SChunk", *token_of(self._handle), *unlike_any)
@@ -1496,7 +1487,7 @@ class SChunk(ContextManaged):
             A chunk is damaged, or not what was sealed.
 
         """
-        from superchunk._store.cframe import write_cframe  # few handles come here
+        from superchunk._store.frame_bytes import write_cframe  # few handles come here
 
         store = self._handle.refreshed_store()
         with store.pinned():

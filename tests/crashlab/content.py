@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import superchunk
 from superchunk._array.ndarray import NDArray
 from superchunk._schunk.handle import Handle
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.options import OpenOptions
 from superchunk.schunk import SChunk
 
 if TYPE_CHECKING:
-    from superchunk._store.protocol import FrameSettings
+    from superchunk._store.store_interface import FrameSettings
 
 __all__ = ["ArrayContent", "Content", "content_of", "observe"]
 

@@ -4,7 +4,7 @@ It works in one directory and knows files by number, so that a name given twice,
 descriptor used after a rename, is no riddle later. It does not wait for the real disk: the
 process does not end, so nothing is lost that it did not sync.
 
-Source: the seam is `superchunk._store.file.system`.
+Source: the seam is `superchunk._store.os_file.system`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from crashlab.disk import (
     Unlink,
     Write,
 )
-from superchunk._store import file
-from superchunk._store.file import System
+from superchunk._store import os_file as file
+from superchunk._store.os_file import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

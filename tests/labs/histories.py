@@ -242,13 +242,15 @@ def _unexplained(order: _Order, reads: Sequence[Call], commits: Sequence[Call]) 
     for done, read in enumerate(reads):
         settled = max((call.began for call in commits if call.ended < read.began), default=-1)
         committing = {id(call) for call in commits}
+        # A handle opened beside a transaction sees what is committed: not what waits, whoever opens it.
+        apart = _beside_a_transaction(read, order.calls)
         lowest = max(
             (
                 place[id(call)]
                 for call in order.calls
                 if call.ended < read.began
                 and (
-                    (call.handle == read.handle and not _dropped(call))
+                    (call.handle == read.handle and not apart and not _dropped(call))
                     or call.ended <= settled
                     or id(call) in committing
                 )
@@ -256,7 +258,8 @@ def _unexplained(order: _Order, reads: Sequence[Call], commits: Sequence[Call]) 
             default=0,
         )
         for earlier, at in met:
-            if earlier.ended < read.began and earlier.side == read.side and not _sees_more(order, earlier, read):
+            before = earlier.ended < read.began and earlier.side == read.side
+            if before and not _sees_more(order, earlier, read, apart=apart):
                 lowest = max(lowest, at)
         highest = min(
             (place[id(call)] - 1 for call in order.calls if call.began > read.ended), default=len(order.calls)
@@ -275,9 +278,12 @@ def _unexplained(order: _Order, reads: Sequence[Call], commits: Sequence[Call]) 
     return None
 
 
-def _sees_more(order: _Order, earlier: Call, read: Call) -> bool:
-    """Return whether `earlier` may have seen what waits, in which its handle has a part, and not that of `read`."""
-    return earlier.handle != read.handle and any(
+def _sees_more(order: _Order, earlier: Call, read: Call, *, apart: bool) -> bool:
+    """Return whether `earlier` may have seen what waits, in which its handle has a part, and not that of `read`.
+
+    With `apart` that of `read` has no part in what waits, whoever opened it.
+    """
+    return (apart or earlier.handle != read.handle) and any(
         call.handle == earlier.handle and call.began < earlier.ended and not _dropped(call) for call in order.calls
     )
 

@@ -51,7 +51,7 @@ import superchunk
 import superchunk._packed.frames
 import superchunk.cli.convert_arrays
 from superchunk import SChunk, Storage
-from superchunk._store import file as storage_file
+from superchunk._store import os_file as storage_file
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:

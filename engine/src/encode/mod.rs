@@ -19,7 +19,6 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::chunk::{KEEP, MAX_DICT, resize};
 use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, ndlz, train_dictionary};
-use crate::copy::copy;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters::{self, Scratch};
@@ -109,7 +108,7 @@ impl Content for &[u8] {
     }
 
     fn lay_out(&self, start: usize, dst: &mut [u8]) -> Result<()> {
-        copy(&self[start..start + dst.len()], dst);
+        dst.copy_from_slice(&self[start..start + dst.len()]);
         Ok(())
     }
 }

@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 from superchunk._codec.buffers import byte_view
 from superchunk._format.metalayers import PLACEHOLDERS
 from superchunk._schunk.handle import Handle
-from superchunk._schunk.opening import check_deserialize, check_storage, is_array, open_handle, reset_handle
-from superchunk._store.contiguous import about
+from superchunk._schunk.opening import (
+    LOCKING_VARIABLE,
+    check_deserialize,
+    is_array,
+    open_handle,
+    open_options,
+    reset_handle,
+)
+from superchunk._store.contiguous_frame import about
 from superchunk._store.options import OpenOptions
 from superchunk.exceptions import SuperchunkError
-from superchunk.params import Storage, as_dparams, as_flag
+from superchunk.params import as_dparams
 from superchunk.schunk import SChunk
 
 if TYPE_CHECKING:
@@ -31,8 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = ["from_cframe", "load", "ndarray_from_cframe", "open", "schunk_from_cframe"]
 
-_USUAL: Final = (False, "r", None, None, False, "explicit", True, None)
-"""What needs no check: a path, and the defaults of mode, mmap mode and size, locking, sync, seal, compact_above."""
+_USUAL: Final = (False, False, True, None, "r", None, None, "explicit", None, None, "safe")
+"""A path, and the defaults of what is asked for, the environment included; with them nothing needs a check."""
+_FOR_READING: Final = OpenOptions(mode="r")
+"""What they mean."""
 
 _OF_OTHERS: Final[dict[str, tuple[object, ...]]] = {
     "dataset": (None,),
@@ -137,46 +146,34 @@ def open(
         msg = "mmap_mode 'w+': makes a new file, open() only opens; use SChunk()"
         raise ValueError(msg)
     mode = "r" if mode is None else mode
-    wanted = check_deserialize(deserialize)
-    if snapshot is not False or recover is not False:
-        snapshot, recover = as_flag("snapshot", snapshot), as_flag("recover", recover)
-    if verify not in (None, "read"):
-        msg = f"verify: expected None or 'read', got {verify!r}"
-        raise ValueError(msg)
-    asked = (urlpath is None, mode, mmap_mode, initial_mapping_size, locking, sync, seal, compact_above)
-    if asked != _USUAL:
-        check_storage(
-            Storage(
-                urlpath=urlpath,
-                mode=mode,
-                mmap_mode=mmap_mode,
-                initial_mapping_size=initial_mapping_size,
-                locking=locking,
-                sync=sync,
-                seal=seal,
-                compact_above=compact_above,
-            )
+    flags = (urlpath is None, locking, seal, os.environ.get(LOCKING_VARIABLE))
+    asked = (*flags, mode, mmap_mode, initial_mapping_size, sync, compact_above, verify, deserialize)
+    flagged = snapshot is not False or recover is not False or type(offset) is not int or offset
+    if asked == _USUAL and not flagged:
+        options = _FOR_READING
+    else:
+        options = open_options(
+            urlpath,
+            mode,
+            offset=offset,
+            mmap_mode=mmap_mode,
+            initial_mapping_size=initial_mapping_size,
+            deserialize=deserialize,
+            locking=locking,
+            sync=sync,
+            seal=seal,
+            snapshot=snapshot,
+            recover=recover,
+            verify=verify,
+            compact_above=compact_above,
         )
     decompress = as_dparams(dparams)
-    handle = open_handle(
-        urlpath,
-        mode,
-        offset=offset,
-        mmap_mode=mmap_mode,
-        initial_mapping_size=initial_mapping_size,
-        deserialize=wanted,
-        locking=locking,
-        sync=sync,
-        seal=seal,
-        snapshot=snapshot,
-        recover=recover,
-        verify=verify,
-        compact_above=compact_above,
-    )
+    handle = open_handle(urlpath, options)
     try:
         if handle.options.mode == "w" and not is_array(handle.store):
             reset_handle(handle)
-        return _fitting(SChunk._of_handle(handle, cparams, decompress))
+        schunk = SChunk._of_handle(handle, cparams, decompress)
+        return _fitting(schunk) if handle.store.meta else schunk
     except SuperchunkError as error:  # the layer of an array knows of no file
         handle.close()
         raise about(error, os.fspath(urlpath)) from None
@@ -242,7 +239,7 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
         `deserialize` is not "safe" or "full".
 
     """
-    from superchunk._store.cframe import read_cframe  # files do not come here
+    from superchunk._store.frame_bytes import read_cframe  # files do not come here
     from superchunk._store.legacy import read_legacy
 
     wanted = check_deserialize(deserialize)

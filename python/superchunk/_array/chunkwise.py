@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from superchunk._array.chunk_geometry import SLAB_NBYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk._array.geometry import ArrayGeometry
-    from superchunk._array.view import NDArrayLike
+    from superchunk._array.array_view import NDArrayLike
+    from superchunk._array.chunk_geometry import ArrayGeometry
     from superchunk.params import SpecialValue
 
 __all__ = ["ChunkInfoNDArray", "Part", "blocks_of", "chunk_infos", "chunks_of", "rows_of"]
-
-_SLAB_NBYTES = 2**24
-"""Bytes that iterating over the first dimension reads at a time, if rows are smaller than that."""
 
 
 class ChunkInfoNDArray(NamedTuple):
@@ -68,7 +67,7 @@ def rows_of(array: NDArrayLike) -> Iterator[Any]:
     at = 0
     while at < len(array):
         row = array.nbytes // max(len(array), 1)
-        rows = max(min(array.chunks[0] or 1, _SLAB_NBYTES // max(row, 1)), 1)
+        rows = max(min(array.chunks[0] or 1, SLAB_NBYTES // max(row, 1)), 1)
         slab = array[at : at + rows - at % rows]
         yield from slab
         at += len(slab)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk._array.copying import copied
+from superchunk._array.creation_plan import check_names, plan_array, storage_field
 from superchunk._array.filling import build_array
 from superchunk._array.ndarray import NDArray
 from superchunk._array.partition import lengths
-from superchunk._array.plan import check_names, plan_array, storage_field
 from superchunk._array.sources import source_of
 from superchunk._codec.encoder import with_typesize
 from superchunk._codec.parameters import as_recorded
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from superchunk._array.plan import ArrayKeywords
+    from superchunk._array.creation_plan import ArrayKeywords
     from superchunk._array.sources import Casting
 
 __all__ = ["array", "asarray", "astype", "copy"]

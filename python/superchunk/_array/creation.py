@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superchunk._array.creation_plan import plan_array
 from superchunk._array.filling import ChunkRow, build_array, build_special
 from superchunk._array.ndarray import NDArray
-from superchunk._array.plan import plan_array
 from superchunk._array.sources import source_of
 from superchunk._codec.buffers import byte_view
 from superchunk.exceptions import ArgumentError
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from superchunk._array.creation_plan import ArrayKeywords
     from superchunk._array.filling import Box
     from superchunk._array.partition import Lengths
-    from superchunk._array.plan import ArrayKeywords
     from superchunk._codec.buffers import AnyBuffer
 
 __all__ = [

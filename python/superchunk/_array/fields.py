@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from superchunk._array.array_view import is_ndarray
 from superchunk._array.conversions import NumPyConversions
-from superchunk._array.inner import Inner, inner_selection
 from superchunk._array.pinning import changing
 from superchunk._array.reading import read_selection
-from superchunk._array.selection import select
+from superchunk._array.slice_planner import select
+from superchunk._array.sub_arrays import Inner, inner_selection
 from superchunk._array.values import values_for
-from superchunk._array.view import is_ndarray
 from superchunk._array.writing import write_selection
 from superchunk._schunk.mixins import InfoMixin
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk._array.array_view import ArrayView
     from superchunk._array.ndarray import NDArray
-    from superchunk._array.view import ArrayView
-    from superchunk._store.protocol import ChunkList, ChunkStore
+    from superchunk._store.store_interface import ChunkList, ChunkStore
     from superchunk.schunk import SChunk
 
 __all__ = ["Fields", "NDField"]

@@ -22,8 +22,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from superchunk import _engine
+from superchunk._array.creation_plan import begin_array
 from superchunk._array.memory import pack_items
-from superchunk._array.plan import begin_array
 from superchunk._codec.block_shape import ZFP_IDS
 from superchunk._codec.encoder import insert_groups, insert_repeated
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue, number_of
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from superchunk._array.plan import ArrayPlan
+    from superchunk._array.creation_plan import ArrayPlan
     from superchunk._format.b2nd import ArrayLayout
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
     from superchunk.schunk import SChunk
 
 __all__ = [

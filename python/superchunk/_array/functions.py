@@ -13,7 +13,7 @@ from superchunk._array.axes import checked_axes
 from superchunk._array.converting import asarray
 from superchunk._array.ndarray import NDArray
 from superchunk._array.reshaping import permuted
-from superchunk._array.selection import checked_indices, select_taken_along
+from superchunk._array.slice_planner import checked_indices, select_taken_along
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from superchunk._array.axes import Axes
-    from superchunk._array.plan import ArrayKeywords
+    from superchunk._array.creation_plan import ArrayKeywords
 
 __all__ = [
     "expand_dims",

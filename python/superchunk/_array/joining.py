@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from superchunk import _engine
+from superchunk._array.creation_plan import plan_array
 from superchunk._array.filling import build_array
 from superchunk._array.ndarray import NDArray
 from superchunk._array.pinning import pinned
-from superchunk._array.plan import plan_array
 from superchunk._array.sources import Source, source_of
 from superchunk._codec.block_shape import is_shaped
 from superchunk._codec.parameters import as_recorded
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from superchunk._array.creation_plan import ArrayKeywords, ArrayPlan
     from superchunk._array.filling import Box
-    from superchunk._array.plan import ArrayKeywords, ArrayPlan
     from superchunk._array.sources import Casting
     from superchunk.params import CParams
 

@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from superchunk._array.array_view import ArrayView, read_geometry
 from superchunk._array.axes import axes_added, axes_left, checked_axes
+from superchunk._array.chunk_geometry import view_geometry
 from superchunk._array.chunkwise import blocks_of, chunk_infos, chunks_of, rows_of
 from superchunk._array.conversions import NumPyConversions
 from superchunk._array.fields import Fields, NDField
-from superchunk._array.geometry import view_geometry
 from superchunk._array.pinning import changing
 from superchunk._array.reading import read_box, read_into, read_item, read_key, read_small
 from superchunk._array.resizing import append_items, resize_array
-from superchunk._array.selection import checked_indices, select, select_orthogonal, select_taken
-from superchunk._array.view import ArrayView, read_geometry
+from superchunk._array.slice_planner import checked_indices, select, select_orthogonal, select_taken
 from superchunk._array.writing import write_selection
 from superchunk._display.info import ratio, size
 from superchunk._format.b2nd import LAYERS
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray
 
     from superchunk._array.axes import Axes
+    from superchunk._array.chunk_geometry import ArrayGeometry, BoxPlan
     from superchunk._array.chunkwise import ChunkInfoNDArray, Part
-    from superchunk._array.geometry import ArrayGeometry, BoxPlan
-    from superchunk._array.plan import ArrayKeywords
-    from superchunk._array.selection import OrthogonalSelection, PointSelection
+    from superchunk._array.creation_plan import ArrayKeywords
+    from superchunk._array.slice_planner import OrthogonalSelection, PointSelection
     from superchunk._array.sources import Casting
     from superchunk._integrity.report import VerifyReport
     from superchunk._schunk.handle import Handle
-    from superchunk._store.protocol import ChunkList, ChunkStore
+    from superchunk._store.store_interface import ChunkList, ChunkStore
     from superchunk.meta import Meta, VlMeta
     from superchunk.params import CParams, DParams
     from superchunk.schunk import SChunk
@@ -333,9 +333,11 @@ class NDArray(NumPyConversions, ContextManaged):
         direct = store.path is not None and decoder.postfilter is None and not decoder.verified
         if direct and type(key[-1] if type(key) is tuple and key else key) is int:
             place = geometry.item_at(key)
-            items = None if place is None else read_item(store, self._layer, geometry, place)
-            if items is not None:
-                return items
+            if place is not None:
+                items = read_item(store, self._layer, geometry, place)
+                if items is not None:
+                    return items
+                direct = False  # nor would the item be read in one call as a box
         box = geometry.plan_box(key)
         if direct and box is not None and len(box[2]) == 1:
             items = read_small(store, self._layer, geometry, box)
@@ -715,7 +717,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
-        from superchunk._array.card import array_card  # only notebooks draw it
+        from superchunk._array.notebook_card import array_card  # only notebooks draw it
 
         return array_card(self)
 

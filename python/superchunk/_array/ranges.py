@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from superchunk._array.creation_plan import as_shape, begin_array, plan_array
 from superchunk._array.filling import build_array, build_special, packed, put_special
 from superchunk._array.ndarray import NDArray
-from superchunk._array.plan import as_shape, begin_array, plan_array
 from superchunk.exceptions import ArgumentError
 from superchunk.params import SpecialValue
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from superchunk._array.creation_plan import ArrayKeywords, ArrayPlan
     from superchunk._array.filling import Box, Produce
     from superchunk._array.partition import Lengths
-    from superchunk._array.plan import ArrayKeywords, ArrayPlan
 
 __all__ = ["arange", "eye", "linspace"]
 

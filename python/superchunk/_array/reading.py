@@ -7,7 +7,7 @@
     OrthogonalSelection ────> ascending positions in each dimension ───────> read_box, and in the key's order
     PointSelection ─────────> chunk and place in it of every item ─────────> read_points
 
-Boxes are planned in `geometry`, all other keys in `selection`; which chunks hold the items is worked out in `geometry`.
+`chunk_geometry` plans boxes and knows which chunks hold the items; `slice_planner` plans all other keys.
 
 Source: docs/format/b2nd.md, "Geometry" and "Reading a box".
 """
@@ -20,17 +20,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
-from superchunk._array.selection import PointSelection, box_selection, select
+from superchunk._array.chunk_geometry import SLAB_NBYTES
+from superchunk._array.slice_planner import PointSelection, box_selection, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk._array.geometry import ArrayGeometry, BoxPlan
-    from superchunk._array.selection import OrthogonalSelection
-    from superchunk._array.view import ArrayView
-    from superchunk._store.protocol import ChunkList, ChunkSource
+    from superchunk._array.array_view import ArrayView
+    from superchunk._array.chunk_geometry import ArrayGeometry, BoxPlan
+    from superchunk._array.slice_planner import OrthogonalSelection
+    from superchunk._store.store_interface import ChunkList, ChunkSource
 
 __all__ = ["read_box", "read_into", "read_item", "read_key", "read_selection", "read_small"]
 
@@ -40,10 +41,8 @@ _SMALL = 2**16
 """Bytes of a box that may be read in one call."""
 _SPARSE = 64
 """Of how many items a mask must let one through for all of them to be read: in each block there is one then."""
-_SLAB = 2**23
-"""Bytes that are read at a time for a mask, or those of one row of chunks."""
 _MOST_MASKED = 2**26
-"""Bytes of a row of chunks, up to which that is done."""
+"""Bytes of a row of chunks, up to which all items are read for a mask, some rows of chunks at a time."""
 
 
 def read_item(store: ChunkSource, layer: str, geometry: ArrayGeometry, place: int) -> NumpyArray[Any] | None:
@@ -139,7 +138,7 @@ def _read_masked(view: ArrayView[ChunkList], mask: NumpyArray[np.bool_], count: 
     """Return the `count` items that a mask of the array's shape lets through: some rows of chunks at a time."""
     geometry = view.geometry
     found, _ = geometry.empty((count,))
-    rows = geometry.chunks[0] * max(_SLAB // _row_nbytes(geometry), 1)
+    rows = geometry.chunks[0] * max(SLAB_NBYTES // _row_nbytes(geometry), 1)
     slab, _ = geometry.empty((min(rows, geometry.shape[0]), *geometry.shape[1:]))
     done = 0
     for low in range(0, geometry.shape[0], rows):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from superchunk._array.array_view import is_ndarray
+from superchunk._array.creation_plan import as_shape, plan_array
 from superchunk._array.filling import ChunkRow, build_array
 from superchunk._array.pinning import pinned
-from superchunk._array.plan import as_shape, plan_array
-from superchunk._array.selection import expanded, select
+from superchunk._array.slice_planner import expanded, select
 from superchunk._array.sources import source_of
-from superchunk._array.view import is_ndarray
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk._array.array_view import NDArrayLike
     from superchunk._array.filling import Box
-    from superchunk._array.view import NDArrayLike
     from superchunk.schunk import SChunk
 
 __all__ = ["permuted", "reshaped", "sliced"]
 
-_SLAB_NBYTES: Final = 2**25
-"""Bytes of rows, at most, that are read at a time to be given another shape."""
+_ROWS_NBYTES: Final = 2**25
+"""Bytes of the rows that a box is cut from, up to which they are read whole and held for the next box."""
 
 
 def sliced(array: NDArrayLike, key: object, keywords: Mapping[str, Any]) -> SChunk:
@@ -122,7 +122,7 @@ def _rows_of(array: NDArrayLike, shape: tuple[int, ...]) -> Callable[[Box], Nump
         if not box:
             found: NumpyArray[Any] = array[0]
             return found
-        if (box[0].stop - box[0].start) * row * array.itemsize <= _SLAB_NBYTES:
+        if (box[0].stop - box[0].start) * row * array.itemsize <= _ROWS_NBYTES:
             return rows_held.read(box)
         places = [np.arange(edge.start, edge.stop, dtype=np.int64) for edge in box]
         flat = np.zeros((), np.int64)

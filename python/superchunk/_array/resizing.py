@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
-from superchunk._array.geometry import strides_of
-from superchunk._array.selection import box_selection
-from superchunk._array.view import ArrayView, is_ndarray, memory_view
+from superchunk._array.array_view import ArrayView, is_ndarray, memory_view
+from superchunk._array.chunk_geometry import strides_of
+from superchunk._array.slice_planner import box_selection
 from superchunk._array.writing import ChunkWriter, write_selection
 from superchunk._codec.encoder import insert_repeated
 from superchunk._format.b2nd import ArrayLayout
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from superchunk._array.geometry import ArrayGeometry
-    from superchunk._array.view import NDArrayLike
+    from superchunk._array.array_view import NDArrayLike
+    from superchunk._array.chunk_geometry import ArrayGeometry
     from superchunk._codec.encoder import Encoder
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["append_items", "resize_array"]
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from superchunk._array.plan import as_shape
-from superchunk._array.view import is_ndarray
+from superchunk._array.array_view import is_ndarray
+from superchunk._array.creation_plan import as_shape
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:

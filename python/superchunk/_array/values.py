@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from superchunk._array.array_view import ArrayView, is_ndarray, memory_view
 from superchunk._array.reading import read_selection
-from superchunk._array.selection import OrthogonalSelection, box_selection, select
-from superchunk._array.view import ArrayView, is_ndarray, memory_view
+from superchunk._array.slice_planner import OrthogonalSelection, box_selection, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk._array.selection import PointSelection
-    from superchunk._store.protocol import ChunkList
+    from superchunk._array.slice_planner import PointSelection
+    from superchunk._store.store_interface import ChunkList
 
 __all__ = ["ArrayValues", "values_for"]
 

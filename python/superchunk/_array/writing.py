@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superchunk import _engine
-from superchunk._array.geometry import strides_of
+from superchunk._array.chunk_geometry import strides_of
 from superchunk._array.memory import pack_items
-from superchunk._array.selection import OrthogonalSelection, PointSelection
+from superchunk._array.slice_planner import OrthogonalSelection, PointSelection
 from superchunk._array.values import ArrayValues, values_for
 from superchunk._codec.encoder import with_typesize
 from superchunk.params import SpecialValue
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as NumpyArray
 
-    from superchunk._array.selection import Positions
-    from superchunk._array.view import ArrayView
+    from superchunk._array.array_view import ArrayView
+    from superchunk._array.slice_planner import Positions
     from superchunk._codec.encoder import Encoder
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["ChunkWriter", "write_selection"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from superchunk._format.b2nd import ArrayLayout
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["check_change"]
 

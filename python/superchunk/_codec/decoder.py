@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from superchunk import _engine
 from superchunk._codec.block_shape import ZFP_IDS, layout_of, needs_shape, zfp_hooks
+from superchunk._codec.chunks_of_range import chunk_start, chunks_of
 from superchunk._codec.plugins import hooks_for, ucodecs_registry, ufilters_registry
-from superchunk._codec.read_plan import chunk_start, chunks_of
 from superchunk.exceptions import FormatError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from superchunk._codec.block_functions import BlockFunction
     from superchunk._codec.plugins import HookOwner
     from superchunk._engine import Geometry, Hooks, Request, Source
-    from superchunk._store.protocol import ChunkList
+    from superchunk._store.store_interface import ChunkList
 
 __all__ = ["Decoder"]
 
@@ -251,7 +251,7 @@ class Decoder:
         parts: list[bytes] = []
         for nchunk in chunks_of(chunks, start, stop):
             base = chunk_start(chunks, nchunk)
-            nbytes = chunk_start(chunks, nchunk + 1) - base if nchunk + 1 < chunks.nchunks else chunks.nbytes - base
+            nbytes = chunk_start(chunks, nchunk + 1) - base
             low, high = max(start - base, 0), min(stop - base, nbytes)
             if low >= high:
                 continue

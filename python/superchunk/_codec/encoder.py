@@ -16,14 +16,14 @@ from superchunk import _engine
 from superchunk._codec.array_guard import check_change
 from superchunk._codec.block_shape import ZFP_IDS, is_shaped, layout_of, zfp_hooks
 from superchunk._codec.buffers import byte_view, check_buffersize
+from superchunk._codec.chunks_of_range import chunks_of
 from superchunk._codec.decoder import Decoder
 from superchunk._codec.machine import builtin_codecs
 from superchunk._codec.parameters import as_recorded, encode_params, pipeline
 from superchunk._codec.plugins import check_available, hooks_for
-from superchunk._codec.read_plan import chunks_of
 from superchunk._codec.stored_chunks import chunk_bytes
 from superchunk.exceptions import TruncatedError
-from superchunk.params import MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, Filter, number_of
+from superchunk.params import MAX_BUFFERSIZE, MAX_HEADER_TYPESIZE, MIN_HEADER_LENGTH, Filter, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from superchunk._codec.block_functions import BlockFunction, FillCallable, Operands
     from superchunk._codec.buffers import AnyBuffer
     from superchunk._codec.plugins import HookOwner
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
     from superchunk.params import CParams
 
 __all__ = [
@@ -214,11 +214,12 @@ def encode_data(store: ChunkStore, encoder: Encoder, data: AnyBuffer, at: int, a
     """
     view = byte_view(data)
     nbytes = view.nbytes
-    check_buffersize(nbytes, "data")
-    if not nbytes:
+    if not 0 < nbytes <= MAX_BUFFERSIZE:
+        check_buffersize(nbytes, "data")
         msg = "data: expected at least 1 byte, a chunk cannot be empty"
         raise ValueError(msg)
-    check_change(store, added=added, nbytes=nbytes)
+    if store.meta:  # as an array has
+        check_change(store, added=added, nbytes=nbytes)
     return encoder.chunk(view, at)
 
 

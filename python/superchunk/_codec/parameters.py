@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from superchunk import _engine
 from superchunk._codec.block_shape import check_shaped, is_shaped
 from superchunk._codec.plugins import check_available
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import ArgumentError, UnsupportedError
 from superchunk.params import (
     MAX_BLOCKSIZE,

@@ -7,8 +7,8 @@
     looked     ^       ^       ^                some chunks of each: the header, nothing more
 
 The cost is bounded whatever the number of chunks: at most `SAMPLES` headers are read. A cell says how many of its
-chunks were looked at. Nothing is decompressed, and drawing is left to others: `card` for notebooks, `superchunk.cli`
-for terminals and pictures.
+chunks were read. Nothing is decompressed. `notebook_card` draws for notebooks, `superchunk.cli` for terminals and
+pictures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from superchunk.params import SpecialValue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from superchunk._store.protocol import ChunkList
+    from superchunk._store.store_interface import ChunkList
 
 __all__ = ["BEST_RATIO", "DAMAGED", "SAMPLES", "MapCell", "chunk_map", "colour"]
 

@@ -43,7 +43,15 @@ from superchunk.exceptions import (
     TruncatedError,
 )
 
-__all__ = ["FIXED_LEN", "MAGIC", "MAX_CHUNKS_READ", "MIN_TRAILER_LEN", "FrameHeader", "has_header_markers"]
+__all__ = [
+    "FIXED_LEN",
+    "MAGIC",
+    "MAX_CHUNKS_READ",
+    "MIN_TRAILER_LEN",
+    "FrameHeader",
+    "has_header_markers",
+    "with_sizes",
+]
 
 FIXED_LEN = 0x57
 """Bytes of the fixed part; every field that a commit changes lies inside."""
@@ -77,6 +85,21 @@ def has_header_markers(raw: bytes) -> bool:
     Text that follows a magic has not. `FrameHeader.from_bytes` says whether the fields make sense.
     """
     return raw.startswith(MAGIC) and len(raw) >= FIXED_LEN and all(raw[at] == marker for at, marker in _MARKERS.items())
+
+
+def with_sizes(fixed: bytes, *, frame_len: int, nbytes: int, cbytes: int) -> bytes:
+    """Return the fixed part `fixed` of a header with other sizes: what most commits change of it."""
+    return b"".join(
+        (
+            fixed[:0x10],
+            frame_len.to_bytes(8, "big"),
+            fixed[0x18:0x1E],
+            nbytes.to_bytes(8, "big"),
+            fixed[0x26:0x27],
+            cbytes.to_bytes(8, "big"),
+            fixed[0x2F:],
+        )
+    )
 
 
 class FrameHeader(NamedTuple):

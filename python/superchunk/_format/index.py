@@ -299,7 +299,10 @@ class Index:
     def tidy(self) -> None:
         """Keep the journal short while nobody may ask for a mark but that of the beginning."""
         journal = self._journal
-        while len(journal) > 1 and all(what == _CUT and at == count for what, at, _, count in journal[-2:]):
+        while len(journal) > 1:
+            (before, start, _, held), (what, at, _, count) = journal[-2:]
+            if not (before == what == _CUT and start == held and at == count):
+                break
             del journal[-1]  # of two additions at the end, the first one's record takes back both
         if len(journal) > 1 and (len(journal) > self.length + _DECODE_WHOLE or journal[-1][0] == _ALL):
             first = self.as_of(0)

@@ -14,7 +14,7 @@ from superchunk import _engine
 from superchunk._codec.zfp import IDS, codecs
 from superchunk._format.b2nd import LAYERS, ArrayLayout
 from superchunk._format.dtypes import parse_dtype
-from superchunk._integrity.inspect import decode_in_pieces
+from superchunk._integrity.inspect_frame import decode_in_pieces
 from superchunk.exceptions import DtypeError, FormatError, UnsupportedError
 
 if TYPE_CHECKING:

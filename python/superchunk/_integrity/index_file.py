@@ -15,15 +15,15 @@ import os
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from superchunk._integrity.inspect import Bytes
+from superchunk._integrity.inspect_frame import Bytes
 from superchunk._integrity.report import PartReport
-from superchunk._store.file import FileBytes
-from superchunk._store.folder import INDEX_NAME, LAST_SYNCED_NAME, joined, open_folder
+from superchunk._store.chunk_folder import INDEX_NAME, LAST_SYNCED_NAME, joined, open_folder
 from superchunk._store.loading import check_fingerprint
 from superchunk._store.locks import leads_to
-from superchunk._store.retained import load_index
-from superchunk._store.shared_locks import lock_shared
-from superchunk._store.sparse_loading import last_synced_frame, whole_chunks
+from superchunk._store.os_file import FileBytes
+from superchunk._store.retained_indexes import load_index
+from superchunk._store.snapshot_locks import lock_shared
+from superchunk._store.sparse_frame_loading import last_synced_frame, whole_chunks
 from superchunk.exceptions import StorageError, SuperchunkError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from superchunk import _engine
 from superchunk._format.index import CHUNK_MIN
-from superchunk._store.folder import chunk_name, joined
+from superchunk._store.chunk_folder import chunk_name, joined
 from superchunk._store.sources import read_range
 from superchunk.exceptions import StorageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from superchunk._engine import Source
-    from superchunk._integrity.inspect import Bytes
+    from superchunk._integrity.inspect_frame import Bytes
 
 __all__ = ["ChunkPlaces", "FilePlaces", "FolderPlaces"]
 

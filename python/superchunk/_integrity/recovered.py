@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
-from superchunk._store.folder import chunk_name, joined
+from superchunk._store.chunk_folder import chunk_name, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

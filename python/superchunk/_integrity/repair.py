@@ -23,21 +23,21 @@ import numpy as np
 from superchunk import _engine
 from superchunk._codec.stored_chunks import chunk_bytes
 from superchunk._integrity.index_file import bytes_of_file, chunk_files
-from superchunk._integrity.inspect import begins_like_a_frame
+from superchunk._integrity.inspect_frame import begins_like_a_frame
 from superchunk._integrity.recovered import LOST
 from superchunk._integrity.repair_array import settle_array
 from superchunk._integrity.repair_folder import plan_folder
 from superchunk._integrity.repair_plan import make_plan, plan_recovery
 from superchunk._integrity.report import place_of
 from superchunk._integrity.verify import verify, verify_within_budget
-from superchunk._store.changes import repeated_chunk
-from superchunk._store.file import FileBytes, storage_error
-from superchunk._store.folder import INDEX_NAME, is_folder, joined
-from superchunk._store.frames import FrameStore
-from superchunk._store.names import find_name
-from superchunk._store.target import ReplaceRule, absolute_path, check_target, identify, missing
+from superchunk._store.changes_and_undo import repeated_chunk
+from superchunk._store.chunk_folder import INDEX_NAME, is_folder, joined
+from superchunk._store.frame_names import find_name
+from superchunk._store.frame_store import FrameStore
+from superchunk._store.os_file import FileBytes, storage_error
+from superchunk._store.path_target import ReplaceRule, check_target, identify, missing
 from superchunk.exceptions import ArgumentError
-from superchunk.params import local_path
+from superchunk.params import absolute_path, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 from superchunk._integrity.array_layer import layer_name, true_layout
 from superchunk._integrity.budget import most_entries
 from superchunk._integrity.recovered import RecoveredChunk
-from superchunk._store.recovery import commits
+from superchunk._store.older_commits import commits
 from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:
     from superchunk._format.b2nd import ArrayLayout
-    from superchunk._integrity.inspect import Bytes
+    from superchunk._integrity.inspect_frame import Bytes
     from superchunk._integrity.repair_plan import Plan
 
 __all__ = ["older_layers", "settle_array"]

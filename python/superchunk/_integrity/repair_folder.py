@@ -20,7 +20,7 @@ from superchunk._format.index import ENTRY_LEN, special_kind
 from superchunk._integrity.array_layer import layout_in
 from superchunk._integrity.budget import Budget, most_entries
 from superchunk._integrity.index_file import opened_index, settled_place
-from superchunk._integrity.inspect import MIN_HEADER_LEN, examine
+from superchunk._integrity.inspect_frame import MIN_HEADER_LEN, examine
 from superchunk._integrity.locations import FolderPlaces
 from superchunk._integrity.recovered import LOST, RecoveredChunks
 from superchunk._integrity.repair_plan import (
@@ -34,13 +34,13 @@ from superchunk._integrity.repair_plan import (
     special_piece,
     stated_of_last,
 )
-from superchunk._store.folder import list_folder
+from superchunk._store.chunk_folder import list_folder
 from superchunk.exceptions import FormatError, SuperchunkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from superchunk._integrity.inspect import Bytes
+    from superchunk._integrity.inspect_frame import Bytes
     from superchunk._integrity.recovered import RecoveredChunk
     from superchunk._integrity.repair_plan import Plan
 

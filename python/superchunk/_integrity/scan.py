@@ -27,14 +27,14 @@ from superchunk._format.metalayers import read_table
 from superchunk._format.trailer import MAX_VLMETALAYERS_READ, TAIL_LEN
 from superchunk._integrity.array_layer import decode_chunk
 from superchunk._integrity.budget import most_entries
-from superchunk._integrity.inspect import MIN_HEADER_LEN, vlmeta_problem
+from superchunk._integrity.inspect_frame import MIN_HEADER_LEN, vlmeta_problem
 from superchunk.exceptions import SuperchunkError, UnsupportedError
 
 if TYPE_CHECKING:
     from superchunk._engine import ChunkInfo, Source
     from superchunk._format.b2nd import ArrayLayout
     from superchunk._integrity.budget import Budget
-    from superchunk._integrity.inspect import Bytes
+    from superchunk._integrity.inspect_frame import Bytes
 
 __all__ = ["NOT_DECODED", "NO_CODEC", "FoundChunk", "Judgement", "Scan", "find_vlmeta", "judge", "scan"]
 

@@ -1,7 +1,7 @@
 """`verify`: finding out whether every byte of a frame is as it was written.
 
 Every part is looked at for itself; nothing that is damaged ends the search. See
-`inspect` for the parts, `check_chunk` for the chunks, `report` for the answer.
+`inspect_frame` for the parts, `check_chunk` for the chunks, `report` for the answer.
 
 Source: docs/format/integrity.md.
 """
@@ -20,24 +20,24 @@ from superchunk._integrity.array_layer import decode_chunk, layer_name, layout_i
 from superchunk._integrity.budget import Budget
 from superchunk._integrity.check_chunk import MOST_LISTED, ChunkCheck
 from superchunk._integrity.index_file import bytes_of_file, chunk_files, opened_index, settled_part
-from superchunk._integrity.inspect import Bytes, decode_in_pieces, examine, looks_like_a_frame
+from superchunk._integrity.inspect_frame import Bytes, decode_in_pieces, examine, looks_like_a_frame
 from superchunk._integrity.locations import FilePlaces, FolderPlaces
 from superchunk._integrity.report import ChunkReport, PartReport, VerifyReport
-from superchunk._store.file import FileBytes
-from superchunk._store.folder import INDEX_NAME, is_folder, joined
+from superchunk._store.chunk_folder import INDEX_NAME, is_folder, joined
+from superchunk._store.frame_names import find_name
 from superchunk._store.legacy import open_legacy, read_legacy
-from superchunk._store.names import find_name
-from superchunk._store.target import absolute_path, missing
+from superchunk._store.os_file import FileBytes
+from superchunk._store.path_target import missing
 from superchunk.exceptions import ArgumentError, FormatError, StorageError, UnsupportedError
-from superchunk.params import default_nthreads, local_path
+from superchunk.params import absolute_path, default_nthreads, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk._integrity.inspect import FrameInspection
+    from superchunk._integrity.inspect_frame import FrameInspection
     from superchunk._integrity.locations import ChunkPlaces
     from superchunk._integrity.report import FrameStatus
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["bytes_of_buffer", "verify", "verify_held", "verify_within_budget"]
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from superchunk._api.opening import open as open_frame
 from superchunk._api.opening import schunk_from_cframe
-from superchunk._array.geometry import fresh
+from superchunk._array.chunk_geometry import fresh
 from superchunk._codec.buffers import byte_view
 from superchunk._format.descr import dtype_of_spec, spec_of_dtype
 from superchunk.exceptions import FormatError, MetalayerKeyError

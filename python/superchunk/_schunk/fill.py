@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from superchunk._codec.encoder import Encoder
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["fill_store", "special_chunk"]
 

@@ -12,7 +12,7 @@ from superchunk._store.options import OpenOptions
 from superchunk.exceptions import ClosedError, ReadOnlyError
 
 if TYPE_CHECKING:
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["Handle"]
 

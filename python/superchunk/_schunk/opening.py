@@ -9,7 +9,7 @@ mode         the path exists                  it does not
 ===========  ===============================  =========================
 
 A path becomes absolute here, so that a handle does not depend on the working directory. Whether
-something may be replaced is said by `_store.target`.
+something may be replaced is said by `_store.path_target`.
 
 Nothing is mapped into memory: every mmap mode reads with positioned reads, which
 cannot fault when a file shrinks. ``"c"`` keeps its changes in memory. A new frame is
@@ -24,26 +24,27 @@ import operator
 import os
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NoReturn, SupportsIndex
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NoReturn, SupportsIndex, cast
 
 from superchunk._schunk.handle import Handle
-from superchunk._store.folder import is_folder
-from superchunk._store.frames import FrameStore
-from superchunk._store.names import find_name
+from superchunk._store.chunk_folder import is_folder
+from superchunk._store.frame_names import find_name
+from superchunk._store.frame_store import FrameStore
 from superchunk._store.options import OpenOptions
-from superchunk._store.target import ReplaceRule, absolute_path, explained, missing, remove_frame
+from superchunk._store.path_target import ReplaceRule, explained, missing, remove_frame
 from superchunk.exceptions import ArgumentError, FormatError, ReadOnlyError, StorageError
-from superchunk.params import MMAP_MODES, checked_mode, local_path
+from superchunk.params import MMAP_MODES, Storage, absolute_path, as_flag, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Unpack
 
     from superchunk._store.options import Deserialize, OpenKeywords
-    from superchunk._store.protocol import ChunkStore, FrameSettings
-    from superchunk.params import Storage
+    from superchunk._store.store_interface import ChunkStore, FrameSettings
 
 __all__ = [
+    "LOCKING_VARIABLE",
     "check_deserialize",
     "check_storage",
     "create_handle",
@@ -52,12 +53,15 @@ __all__ = [
     "is_array",
     "mode_of",
     "open_handle",
+    "open_options",
+    "options_of",
     "pack_layers",
     "publishing",
     "remove_urlpath",
     "reset_handle",
 ]
 
+LOCKING_VARIABLE: Final = "BLOSC_LOCKING"
 _ARRAY_LAYERS: Final = frozenset(("b2nd", "caterva"))
 
 
@@ -127,8 +131,8 @@ def pack_layers(storage: Storage) -> dict[str, bytes]:
 
 
 def environment_locking() -> bool:
-    """Return whether the environment variable ``BLOSC_LOCKING`` asks for lock files: set, not empty, not "0"."""
-    return os.environ.get("BLOSC_LOCKING", "") not in {"", "0"}
+    """Return whether the environment variable asks for lock files: set, not empty, not "0"."""
+    return os.environ.get(LOCKING_VARIABLE, "") not in {"", "0"}
 
 
 def mode_of(place: Storage) -> str:
@@ -167,19 +171,63 @@ def is_array(store: ChunkStore) -> bool:
     return bool(meta) and not _ARRAY_LAYERS.isdisjoint(meta)
 
 
-def open_handle(
-    urlpath: str | os.PathLike[str],
-    mode: str,
-    **how: Unpack[OpenKeywords],
-) -> Handle:
-    """Return a handle on a frame that exists, open as `how`, fields of `OpenOptions`, says.
+def open_options(urlpath: object, mode: str, **how: Unpack[OpenKeywords]) -> OpenOptions:
+    """Return how a frame is opened, after checking that everything goes together.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option is not one of those that there are, or does not go together with another.
+
+    """
+    wanted = check_deserialize(how.get("deserialize", "safe"))
+    snapshot, recover = as_flag("snapshot", how.get("snapshot", False)), as_flag("recover", how.get("recover", False))
+    verify = how.get("verify")
+    if verify not in (None, "read"):
+        msg = f"verify: expected None or 'read', got {verify!r}"
+        raise ValueError(msg)
+    storage = check_storage(
+        Storage(
+            urlpath=cast("str", urlpath),
+            mode=mode,
+            mmap_mode=how.get("mmap_mode"),
+            initial_mapping_size=how.get("initial_mapping_size"),
+            locking=how.get("locking", False),
+            sync=how.get("sync", "explicit"),
+            seal=how.get("seal", True),
+            compact_above=how.get("compact_above"),
+        )
+    )
+    options = options_of(storage, wanted, is_pinned=snapshot or recover)
+    if options.mode != "r" and (snapshot or recover):
+        msg = f"mode {storage.mode!r}: snapshot and recover are for reading, with mode 'r'"
+        raise ArgumentError(msg)
+    offset = _checked_offset(how.get("offset", 0))
+    return replace(options, offset=offset, snapshot=snapshot or options.snapshot, recover=recover, verify=verify)
+
+
+def options_of(storage: Storage, deserialize: Deserialize, *, is_pinned: bool = False) -> OpenOptions:
+    """Return how a container at a checked `storage` is opened or made; who `is_pinned` takes part in no lock turns."""
+    return OpenOptions(
+        mode=mode_of(storage),
+        mmap_mode=storage.mmap_mode,
+        initial_mapping_size=storage.initial_mapping_size,
+        locking=storage.locking or (storage.urlpath is not None and not is_pinned and environment_locking()),
+        sync=storage.sync,
+        seal=storage.seal,
+        snapshot=storage.mmap_mode == "c",  # what is kept in memory goes with the state that was found
+        compact_above=storage.compact_above,
+        deserialize=deserialize,
+    )
+
+
+def open_handle(urlpath: str | os.PathLike[str] | None, options: OpenOptions) -> Handle:
+    """Return a handle on a frame that exists, open as `options` say.
 
     Raises
     ------
     FileNotFoundError
         There is nothing at that path.
-    ValueError
-        `mode` is not one of "r", "a", "w", or `offset` is negative.
     FormatError
         What is there is no frame, or a damaged one.
     ArgumentError
@@ -195,22 +243,15 @@ def open_handle(
         msg = "urlpath: expected a path, got None"
         raise TypeError(msg)
     path = absolute_path(given)
-    mode = checked_mode(mode)
-    offset, mmap_mode = how.get("offset", 0), how.get("mmap_mode")
-    if type(offset) is not int or offset < 0:
-        offset = _checked_offset(offset)
+    mmap_mode, offset = options.mmap_mode, options.offset
     if (mmap_mode is not None or offset) and _is_folder(path):
         _refuse_folder(path, mmap_mode, offset)
-    effective = MMAP_MODES[mmap_mode] if mmap_mode is not None else mode
-    if effective != "r" and (how.get("snapshot") or how.get("recover")):
-        msg = f"mode {mode!r}: snapshot and recover are for reading, with mode 'r'"
-        raise ArgumentError(msg)
-    if mmap_mode == "c":
-        how["snapshot"] = True  # what is kept in memory goes with the state that was found
-    if not (how.get("snapshot") or how.get("recover")):
-        how["locking"] = how.get("locking", False) or environment_locking()
-    options = OpenOptions(mode=effective, **how)
-    store = _open_frame(path, options, writable=effective != "r" and mmap_mode != "c")
+    writable = options.mode != "r" and mmap_mode != "c"
+    store: ChunkStore
+    try:
+        store = FrameStore.open_at(path, options, writable=writable)
+    except (FileNotFoundError, FormatError) as error:
+        store = _open_otherwise(path, offset, error, writable=writable)
     contiguous = not (isinstance(store, FrameStore) and store.sparse)
     if mmap_mode == "c":
         from superchunk._store.memory import MemoryStore  # few handles keep changes in memory
@@ -271,20 +312,17 @@ def _place(path: str) -> str:
     return place
 
 
-def _open_frame(path: str, options: OpenOptions, *, writable: bool) -> ChunkStore:
-    """Open a frame of today, or one of an old writer; errors say what is there instead."""
-    try:
-        return FrameStore.open_at(path, options, writable=writable)
-    except FileNotFoundError as error:
-        if isinstance(error, StorageError):
-            raise
-        _place(path)  # says so better
-        raise missing(path) from error
-    except FormatError as error:
+def _open_otherwise(path: str, offset: int, error: FileNotFoundError | FormatError, *, writable: bool) -> ChunkStore:
+    """Open the frame of an old writer where there is none of today, as `error` says; say what is there instead."""
+    if isinstance(error, FormatError):
         try:
-            return _open_old(path, options.offset, error, writable=writable)
+            return _open_old(path, offset, error, writable=writable)
         except FormatError as other:
-            raise explained(other, path)  # noqa: B904  - the same one
+            raise explained(other, path)  # noqa: B904 - the same one
+    if isinstance(error, StorageError):
+        raise error
+    _place(path)  # says so better
+    raise missing(path) from error
 
 
 def _open_old(path: str, offset: int, error: FormatError, *, writable: bool) -> ChunkStore:
@@ -325,16 +363,7 @@ def create_handle(
     """
     given = local_path(storage.urlpath)
     path = None if given is None else absolute_path(given)
-    options = OpenOptions(
-        mode=mode_of(storage),
-        mmap_mode=storage.mmap_mode,
-        initial_mapping_size=storage.initial_mapping_size,
-        locking=path is not None and (storage.locking or environment_locking()),
-        sync=storage.sync,
-        seal=storage.seal,
-        compact_above=storage.compact_above,
-        deserialize=deserialize,
-    )
+    options = options_of(storage, deserialize)
     store: ChunkStore
     if path is None:
         from superchunk._store.memory import MemoryStore  # files need none
@@ -349,7 +378,7 @@ def create_handle(
             publish=publish,
             contiguous=bool(storage.contiguous),
             options=options,
-            rule=ReplaceRule(path=path, frames=mode_of(storage) == "w"),
+            rule=ReplaceRule(path=path, frames=options.mode == "w"),
         )
     return Handle(store, options, urlpath=given, path=path, contiguous=bool(storage.contiguous))
 

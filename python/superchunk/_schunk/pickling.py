@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from superchunk._store.frames import FrameStore
+from superchunk._store.frame_store import FrameStore
 
 if TYPE_CHECKING:
     from superchunk._schunk.handle import Handle

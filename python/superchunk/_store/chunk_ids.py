@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from superchunk._store.folder import MAX_ID
+from superchunk._store.chunk_folder import MAX_ID
 from superchunk.exceptions import StorageError
 
 if TYPE_CHECKING:

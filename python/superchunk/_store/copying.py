@@ -20,8 +20,8 @@ from superchunk.exceptions import TruncatedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from superchunk._store.contiguous import ContiguousState
-    from superchunk._store.file import FileBytes
+    from superchunk._store.contiguous_frame import ContiguousState
+    from superchunk._store.os_file import FileBytes
 
 __all__ = ["copy_chunks", "renew_seals"]
 

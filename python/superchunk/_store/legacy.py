@@ -26,9 +26,9 @@ from superchunk._format.legacy import HEAD_LEN, LegacyHeader, byte_order, is_leg
 from superchunk._format.legacy_index import LegacyIndex
 from superchunk._format.legacy_trailer import USERMETA, LegacyTrailer
 from superchunk._format.trailer import TAIL_LEN
-from superchunk._store.file import FileBytes
 from superchunk._store.memory import MemoryStore
-from superchunk._store.protocol import FrameSettings, Snapshot
+from superchunk._store.os_file import FileBytes
+from superchunk._store.store_interface import FrameSettings, Snapshot
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from superchunk._format.index import Index, located
 from superchunk._format.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk._format.metalayers import read_metalayers
 from superchunk._format.trailer import TAIL_LEN, Trailer, trailer_len
-from superchunk._store.protocol import FrameSettings
+from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import FormatError, TruncatedError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ class Loaded:
     trailer_len: int
     """Bytes of the trailer."""
     index: Index
+    """The entries; perhaps those of others who opened the same frame: whoever changes them takes a copy."""
+    nchunks: int
+    """How many there are."""
     index_len: int
     """Bytes of the index chunk, 0 without one."""
     raw_trailer: bytes
@@ -109,24 +112,6 @@ class Loaded:
     without data the trailer too, up to 1024 in all."""
     proof: Proof
     """What differs whenever the rest does."""
-
-    def copy(self) -> Loaded:
-        """Return the same with an index of its own, which may be changed."""
-        return Loaded(
-            self.header,
-            self.raw_header,
-            self.layers,
-            self.trailer,
-            self.trailer_len,
-            self.index.copy(),
-            self.index_len,
-            self.raw_trailer,
-            self.index_source,
-            self.sealed,
-            self.record,
-            self.probe,
-            self.proof,
-        )
 
 
 @lru_cache(maxsize=64)
@@ -197,7 +182,7 @@ def parse_frame(
         if len(rest) < room:
             raise TruncatedError("trailer", at=index_pos, needed=room, got=len(rest))
         if header_len <= PROBE_LEN:
-            return _kept_parts(raw_header, rest, sparse).copy()
+            return _kept_parts(raw_header, rest, sparse)
         return _parts(raw_header, rest, sparse)
     tail = read(FIRST_READ, frame_len - FIRST_READ)
     length = trailer_len(tail[-TAIL_LEN:], at=frame_len - TAIL_LEN, most=room)
@@ -258,6 +243,7 @@ def _put_together(header: FrameHeader, raw_header: bytes, source: Source, raw_tr
         trailer=trailer,
         trailer_len=length,
         index=index,
+        nchunks=len(index),
         index_len=index_len,
         raw_trailer=raw_trailer,
         index_source=source,

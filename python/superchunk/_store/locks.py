@@ -1,7 +1,7 @@
 """The mark that a frame is being written, on the frame itself: one writer at a time.
 
 An advisory lock on the file, or on the directory of a sparse frame, which is gone when the process is. Who comes second
-is refused at once; readers do not look at it. Writers that want to take turns instead use `_store.sidecar`.
+is refused at once; readers do not look at it. Writers that want to take turns instead use `_store.lock_file`.
 
 A lock of this kind (``flock``) belongs to the *open file*, which a forked child shares with its parent: letting go of
 it in the child would take it from the parent, and a copy kept open in the child keeps it alive when the parent dies.
@@ -18,8 +18,9 @@ import os
 import sys
 from contextlib import suppress
 from typing import Final
+from weakref import WeakSet
 
-from superchunk._store.file import storage_error
+from superchunk._store.os_file import storage_error
 from superchunk.exceptions import LockedError, StorageError
 
 if sys.platform == "win32":
@@ -114,21 +115,16 @@ class WriterLock:
     close it.
     """
 
-    __slots__ = ("_fd", "_forks", "_inherited", "_marked")
+    __slots__ = ("__weakref__", "_fd", "_forks", "_inherited", "_marked", "held")
 
-    def __init__(self) -> None:
-        """Make a lock that holds nothing."""
+    def __init__(self, *, inherited: bool = False) -> None:
+        """Make a lock that holds nothing; its descriptor may be `inherited` from before a fork."""
+        self.held = False
+        """Whether this process took the lock and has not let go of it; True as well where nothing can be locked."""
         self._fd = -1
         self._marked = False
-        self._inherited = False
+        self._inherited = inherited
         self._forks = _forks
-
-    @property
-    def held(self) -> bool:
-        """Whether this process took the lock and has not let go of it; True as well where nothing can be locked."""
-        if self._forks != _forks:
-            self._forget()
-        return self._fd >= 0
 
     def acquire(self, fd: int, path: str, *, shared: bool = False) -> None:
         """Take the lock, or fail at once. Holding it already is fine.
@@ -155,6 +151,9 @@ class WriterLock:
         """
         if self.held:
             return
+        if self._forks != _forks:
+            self._forget()
+        _taken.add(self)
         if self._inherited:
             separate(fd, path)
             self._inherited = False
@@ -168,7 +167,9 @@ class WriterLock:
                 if error.errno not in CANNOT_LOCK:
                     raise storage_error(error, path) from error
             self._fd = fd
+            self.held = True
         except BaseException:  # an interrupt, too, which may come when it is locked already
+            self.held = False
             self._fd, self._marked = -1, False
             with suppress(OSError):
                 flock(fd, LOCK_UN)
@@ -184,19 +185,28 @@ class WriterLock:
         if self._marked and self._fd >= 0:
             flock(self._fd, LOCK_UN)
         self._marked = False  # now, so that an interrupt leaves something to be done again
+        self.held = False
         self._fd = -1
 
     def _forget(self) -> None:
         """Forget the lock without unlocking it, in a child process: it is the parent's."""
         self._forks = _forks
+        self.held = False
         self._fd = -1
         self._marked = False
         self._inherited = True
 
 
+_taken: WeakSet[WriterLock] = WeakSet()
+"""Locks that this process has taken; in a child they are the parent's."""
+
+
 def _after_fork() -> None:
     global _forks  # noqa: PLW0603 - a child counts on from its parent
     _forks += 1
+    for lock in list(_taken):
+        lock._forget()
+    _taken.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, cast
 
@@ -20,10 +20,10 @@ from superchunk import _engine
 from superchunk._format.index import Index
 from superchunk._format.metalayers import write_metalayers
 from superchunk._format.trailer import MAX_VLMETALAYERS_READ
-from superchunk._store import registry
-from superchunk._store.changes import Change, Mark, MutableChunkTable, check_same_length
-from superchunk._store.protocol import Snapshot
-from superchunk._store.view import TableView
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import Change, Mark, MutableChunkTable, check_same_length
+from superchunk._store.chunk_list_view import TableView
+from superchunk._store.store_interface import Snapshot
 from superchunk.exceptions import ClosedError, FormatError, SuperchunkError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from superchunk._engine import Source
-    from superchunk._store.changes import PastTable
-    from superchunk._store.protocol import ChunkList, ChunkStore, FrameSettings
+    from superchunk._store.changes_and_undo import PastTable
+    from superchunk._store.store_interface import ChunkList, ChunkStore, FrameSettings
 
 __all__ = ["MemoryStore"]
 
@@ -43,13 +43,19 @@ _LOOKS = 20
 """How often a question is asked before other threads have to wait for the answer."""
 
 
-@dataclass(frozen=True, init=False)
 class _MemoryMark(Mark):
     """What a table in memory was."""
 
+    __slots__ = ()
+
     base_place: Callable[[int, int], Source]
+    base_seals: range | None
     blobs: dict[int, Source]
     following: int
+
+    @property
+    def seals(self) -> range | None:
+        return self.base_seals
 
     def place(self, entry: int, nchunk: int) -> Source:
         blob = self.blobs.get(entry)
@@ -63,14 +69,43 @@ class _MemoryTable(MutableChunkTable):
     the base is never taken for one.
     """
 
-    blobs: dict[int, Source]
-    """Own chunks by their entries, which are never given twice."""
-    following: int
-    """The next entry of an own chunk."""
+    mark_type = _MemoryMark
     base_most = 0
     """How many chunks can be stored in the base."""
-    base_place: Callable[[int, int], Source]
-    seals: range | None = None
+    base_seals: range | None = None
+    """The entries of the base whose chunks have seals; None: no seal proves anything."""
+
+    def __init__(
+        self,
+        settings: FrameSettings,
+        index: Index,
+        place: Callable[[int, int], Source],
+        *,
+        nbytes: int,
+        chunksize: int,
+        vlblocks: bool | None,
+        meta: Mapping[str, bytes],
+        vlmeta: Mapping[str, bytes],
+    ) -> None:
+        self.lock = threading.RLock()
+        self.changes = []
+        self.settings, self.index = settings, index
+        self.nbytes, self.fixed_size = nbytes, chunksize
+        self.meta, self.vlmeta = meta, vlmeta
+        self._vlblocks = vlblocks
+        self._live = None if nbytes else (0, 0)
+        self._specials = {}
+        self.version = self.epoch = self._edits = 0
+        self._urgent = self._dirty = self._index_changed = False
+        self.base_place = place
+        self.blobs: dict[int, Source] = {}
+        """Own chunks by their entries, which are never given twice."""
+        self.following = 2**61 + int.from_bytes(os.urandom(7), "little")
+        """The next entry of an own chunk."""
+
+    @property
+    def seals(self) -> range | None:
+        return self.base_seals
 
     def place(self, entry: int, nchunk: int) -> Source:
         blob = self.blobs.get(entry)
@@ -92,13 +127,6 @@ class _MemoryTable(MutableChunkTable):
         self.blobs.update(zip(entries, chunks, strict=True))
         return entries
 
-    def mark(self, blobs: dict[int, Source] | None = None) -> _MemoryMark:
-        """Return what the table is now, with chunks of its own that do not change if `blobs` are given."""
-        noted = self._noted()
-        noted["base_place"] = self.base_place
-        noted["blobs"], noted["following"] = self.blobs if blobs is None else blobs, self.following
-        return _MemoryMark(noted)
-
     def most_stored(self) -> int:
         return self.base_most + len(self.blobs)
 
@@ -106,8 +134,7 @@ class _MemoryTable(MutableChunkTable):
         if mark.epoch != self.epoch:
             return
         super().undo(mark)
-        noted = cast("_MemoryMark", mark)
-        for entry in range(noted.following, self.following):
+        for entry in range(cast("_MemoryMark", mark).following, self.following):
             self.blobs.pop(entry, None)
 
     def set_meta(self, name: str, content: bytes) -> None:
@@ -130,14 +157,22 @@ class _MemoryTable(MutableChunkTable):
                 change.left = True
             self.heal()
 
-    def done(self, *, at_once: bool, sync: bool) -> None:
-        del at_once, sync
+    def finish(self, change: Change) -> None:
+        if self._edits == change.mark._edits or self.changes[0] is not change:
+            return
         self.epoch += 1
+        self._urgent = False
         self.index.forget()
         # Replaced and deleted chunks go when they are most.
-        if len(self.blobs) > 2 * len(self.index) + 64:
+        if len(self.blobs) > 2 * self.index.length + 64:
             for entry in self.blobs.keys() - set(self.index.slice(0, len(self.index))):
                 del self.blobs[entry]
+
+
+def _place_of(blobs: Mapping[int, Source], base_place: Callable[[int, int], Source], entry: int, nchunk: int) -> Source:
+    """Return where the chunk of an entry is, one of `blobs` or of the base."""
+    blob = blobs.get(entry)
+    return base_place(entry, nchunk) if blob is None else blob
 
 
 def _nowhere(entry: int, nchunk: int) -> Source:
@@ -185,18 +220,12 @@ class MemoryStore(TableView):
         """
         layers = {name: bytes(content) for name, content in (meta or {}).items()}
         write_metalayers(layers)
-        table = _MemoryTable(settings, Index(), nbytes=0, chunksize=chunksize, vlblocks=vlblocks, vlmeta={})
-        self._setup(table, _nowhere, layers, None)
+        table = _MemoryTable(
+            settings, Index(), _nowhere, nbytes=0, chunksize=chunksize, vlblocks=vlblocks, meta=layers, vlmeta={}
+        )
+        self._setup(table, None)
 
-    def _setup(
-        self,
-        table: _MemoryTable,
-        place: Callable[[int, int], Source],
-        meta: dict[str, bytes],
-        owner: object,
-    ) -> None:
-        table.blobs, table.meta, table.base_place = {}, meta, place
-        table.following = 2**61 + int.from_bytes(os.urandom(7), "little")
+    def _setup(self, table: _MemoryTable, owner: object) -> None:
         self._table: _MemoryTable | None = table
         self._owner = owner
         registry.forked.add(self)
@@ -241,13 +270,15 @@ class MemoryStore(TableView):
         table = _MemoryTable(
             settings,
             snapshot.index,
+            snapshot.place,
             nbytes=nbytes,
             chunksize=snapshot.chunksize,
             vlblocks=vlblocks,
+            meta=dict(meta),
             vlmeta=vlmeta,
         )
-        store._setup(table, snapshot.place, dict(meta), owner)  # noqa: SLF001 - its own
-        table.seals = snapshot.seals
+        store._setup(table, owner)
+        table.base_seals = snapshot.seals
         table.base_most = snapshot.most_stored
         return store
 
@@ -335,7 +366,10 @@ class MemoryStore(TableView):
     @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
-        return self._open.meta
+        table = self._table
+        if table is None or table.meta:
+            return self._open.meta
+        return table.meta  # none is ever added
 
     @property
     def seals(self) -> range | None:
@@ -346,7 +380,7 @@ class MemoryStore(TableView):
         """Return the chunks as they are now."""
         with self._present.lock:
             table = self._present
-            place = table.mark(table.blobs.copy()).place
+            place = partial(_place_of, table.blobs.copy(), table.base_place)
             return Snapshot(table.index.copy(), place, table.fixed_size, table.seals, table.most_stored())
 
     def prove(self) -> None:

@@ -20,10 +20,10 @@ import re
 import time
 from typing import Final
 
-from superchunk._store.file import FileBytes, remove_file
-from superchunk._store.folder import is_folder, joined, open_folder, remove_frame_folder
+from superchunk._store.chunk_folder import is_folder, joined, open_folder, remove_frame_folder
+from superchunk._store.frame_names import Mark, give_up, prefix_beside
 from superchunk._store.locks import WriterLock
-from superchunk._store.names import Mark, give_up, prefix_beside
+from superchunk._store.os_file import FileBytes, remove_file
 from superchunk.exceptions import StorageError, SuperchunkError
 
 __all__ = ["remove_orphans"]

@@ -5,7 +5,6 @@ Source: docs/format/integrity.md, "What a reader concludes" and "Recovery".
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
@@ -24,8 +23,7 @@ __all__ = [
     "SEALED",
     "STALE",
     "UNSEALED",
-    "after_power_loss",
-    "checked_tail",
+    "check_tail",
     "stored_entries",
 ]
 
@@ -36,20 +34,6 @@ ENTRIES_END = 2**61
 """Above every entry that a frame can have."""
 
 _SECTOR = 512
-# A machine that lost its power had written out what was older than this, seconds.
-_WRITTEN_OUT = 3600.0
-_CLOCK_ERROR = 60.0
-
-
-def after_power_loss(changed_at: float) -> bool:
-    """Return whether a file that was changed at `changed_at` may have lost what was written.
-
-    True for the hour before this machine started. Before that, the system had written
-    everything out by itself; after it, nothing can have been lost yet.
-    """
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    start = time.time() - (time.monotonic() if clock is None else time.clock_gettime(clock))
-    return start - _WRITTEN_OUT <= changed_at <= start + _CLOCK_ERROR
 
 
 def stored_entries(index: Index) -> Iterator[list[tuple[int, int]]]:
@@ -61,17 +45,15 @@ def stored_entries(index: Index) -> Iterator[list[tuple[int, int]]]:
         yield [(nchunk, entry) for nchunk, entry in enumerate(entries, start) if entry >= 0]
 
 
-def checked_tail(fd: int, start: int, loaded: Loaded, changed_at: float) -> None:
-    """Compare the chunks that may not have reached the disk with their seals.
+def check_tail(fd: int, start: int, loaded: Loaded) -> None:
+    """After a loss of power: compare the chunks that may not have reached the disk with their seals.
 
     Parameters
     ----------
     fd, start
         The file, and the frame's first byte in it.
     loaded
-        What the frame says about itself.
-    changed_at
-        When the file was changed last, seconds since 1970.
+        What the frame says about itself; others did not write it.
 
     Raises
     ------
@@ -80,8 +62,6 @@ def checked_tail(fd: int, start: int, loaded: Loaded, changed_at: float) -> None
 
     """
     record, header = loaded.record, loaded.header
-    if loaded.sealed is False or not after_power_loss(changed_at):
-        return
     if loaded.sealed is None:
         check_fingerprint(loaded)
     if record is None or record.last_synced >= header.frame_len:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from superchunk._store.file import storage_error
+from superchunk._store.os_file import storage_error
 
 __all__ = ["read_range"]
 

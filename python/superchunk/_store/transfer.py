@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk._format.index import special_kind
-from superchunk._store.proven import read_chunks
+from superchunk._store.checked_reads import read_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["transfer"]
 

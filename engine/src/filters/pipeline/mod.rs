@@ -14,7 +14,6 @@ use super::{
     BITSHUFFLE, BYTEDELTA, BYTEDELTA_OLD, DELTA, INT_TRUNC, NDCELL, NDMEAN, NOFILTER, SHUFFLE, TRUNC_PREC, UserFilter,
     bytedelta, delta, name_of_id, shuffle, truncate,
 };
-use crate::copy::copy;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::shape::BlockShape;
@@ -253,7 +252,7 @@ impl Pipeline {
         }
         let mut steps = self.steps_backward();
         let Some(first) = steps.next() else {
-            copy(stage, dst);
+            dst.copy_from_slice(stage);
             return Ok(());
         };
         // The last step must land in `dst`, and the steps alternate.

@@ -3,7 +3,7 @@
 A frame is a list of chunks whose committed state others can read. What handles of this
 process change waits in memory until a commit, which writes index and trailer and then
 switches to them in one step. How that looks is the business of the two layouts:
-`contiguous` (one file) and `sparse` (a directory).
+`contiguous_frame` and `sparse_frame` (a directory).
 
 A commit costs bytes in proportion to the number of chunks. So a change is committed at
 once only while that is at most a twelfth of the chunk bytes written since the last commit;
@@ -18,22 +18,21 @@ import threading
 import warnings
 from abc import abstractmethod
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.header import FIXED_LEN, FrameHeader, with_sizes
 from superchunk._format.index import CHUNK_MIN, ENTRY_LEN
 from superchunk._format.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk._format.metalayers import read_metalayers, write_metalayers
 from superchunk._format.trailer import Trailer
-from superchunk._store import registry
-from superchunk._store.changes import Mark, MutableChunkTable, PastTable, check_same_length
-from superchunk._store.file import storage_error
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import Mark, MutableChunkTable, PastTable, check_same_length
 from superchunk._store.loading import check_fingerprint, settings_of
-from superchunk._store.seals import ENTRIES_END
+from superchunk._store.locks import WriterLock
+from superchunk._store.os_file import RetiredFiles, storage_error
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
@@ -43,12 +42,12 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box, Source
-    from superchunk._store.changes import Change
-    from superchunk._store.file import FileBytes, RetiredFiles
+    from superchunk._store.changes_and_undo import Change
     from superchunk._store.loading import Loaded, Proof
-    from superchunk._store.protocol import FrameSettings
-    from superchunk._store.registry import Key, Use
-    from superchunk._store.target import ReplaceRule
+    from superchunk._store.open_frames import Key, Use
+    from superchunk._store.os_file import FileBytes
+    from superchunk._store.path_target import ReplaceRule
+    from superchunk._store.store_interface import FrameSettings
     from superchunk.params import SyncLevel
 
 __all__ = ["CommittedFrame", "empty_frame"]
@@ -106,20 +105,22 @@ def _bare_trailer(sealing: bool) -> bytes:
     return Trailer(fingerprint_type=FINGERPRINT_TYPE if sealing else 0).to_bytes()
 
 
-@dataclass(frozen=True, init=False)
 class FrameMark(Mark):
     """What a frame on the disk was."""
 
-    written: int
-    raw_header: bytes
-    dirty: bool
-    index_changed: bool
+    __slots__ = ()
+
     authors: frozenset[object]
+    _written: int
+    _raw_header: bytes
+    _dirty: bool
+    _index_changed: bool
+    _stale_seals: bool
 
     @property
     def sealed(self) -> bool:
         """Whether seals behind chunks proved something then: nobody else had changed the frame."""
-        return self.seals is not None
+        return not self._stale_seals
 
 
 class _Held:
@@ -137,15 +138,32 @@ class CommittedFrame(MutableChunkTable):
     sparse: bool = False
     file: FileBytes
     """The file of the frame, or of its index."""
-    _retired: RetiredFiles
+    start: int
+    """The frame's first byte in it."""
+    _room = 0
+    """Bytes of chunks between header and index."""
+    _watched_name: tuple[int, str] | None = None
+    """The open directory and the name in it that the file must have; None: any."""
+    _retired: RetiredFiles | None = None
+    """Files that others have taken the place of."""
+    _writer: WriterLock | None = None
+    """The lock that a writer takes, once it was asked for."""
+    _takes_lock_turns = False
+    """Whether it lets those in that take turns by a lock file."""
     unpublished: str | None = None
     """The name that a new frame gets with its first commit, if it waits for that."""
+    fresh = False
+    """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
+    _new_name = True
+    """Whether its name may not be on the disk: for all that is known, whoever gave it did not wait for that."""
     rule: ReplaceRule
     """What a new frame may take that name of."""
 
-    def __init__(self, path: str, loaded: Loaded) -> None:
-        """Begin with the committed state that `loaded` describes."""
+    def __init__(self, path: str, file: FileBytes, loaded: Loaded, start: int = 0) -> None:
+        """Take over `file`, whose frame at byte `start` says `loaded`."""
         self.path = path
+        self.file = file
+        self.start = start
         self.key: Key | None = None
         """What the registry knows it by."""
         self.uses: list[ref[Use]] = []
@@ -161,14 +179,12 @@ class CommittedFrame(MutableChunkTable):
         self.sync_level: SyncLevel = "explicit"
         self.sealing = True
         self._last_trailer: tuple[object, bool, bytes] = (None, False, b"")
-        super().__init__(
-            settings_of(loaded.header),
-            loaded.index,
-            nbytes=loaded.header.nbytes,
-            chunksize=loaded.header.chunksize,
-            vlblocks=None,
-            vlmeta=loaded.trailer.vlmeta,
-        )
+        self._last_fixed: tuple[object, bytes] = (None, b"")
+        self.lock = threading.RLock()
+        self.changes = []
+        self._specials = {}
+        self.version = self.epoch = self._edits = 0
+        self._urgent = False
         self._adopt(loaded)
         registry.forked.add(self)
 
@@ -200,31 +216,15 @@ class CommittedFrame(MutableChunkTable):
 
         """
 
-    @abstractmethod
-    def _watch_for(self, probe: bytes) -> _engine.Watch:
-        """Return the watch on the first bytes of the frame, `probe`, on its name, and on what `_proven` says."""
-
-    @property
-    @abstractmethod
-    def _committed_range(self) -> tuple[int, int]:
-        """Where the index chunk begins in its file and where the trailer ends, just after a commit."""
-
-    def _watch_anew(self, probe: bytes, proof: Proof) -> None:
-        """Watch the state that has just been committed or adopted."""
-        index_at, end = self._committed_range
-        digest, stands = self._proof = proof
-        if stands:
-            ranges = [(end - len(digest), len(digest))]
-        else:
-            ranges = [(index_at, self._index_len), (end - self._trailer_len, self._trailer_len)]
-        self._proven = (digest, ranges, not stands)
-        self._watch = self._watch_for(probe)
+    def _watch_anew(self, probe: bytes) -> None:
+        """Watch the same state, whose first bytes are `probe`, without what was read and what other threads hold."""
+        self._watch = _engine.Watch(self.file.read_fd, self.start, probe, self._watched_name, self._proven)
 
     def _is_same(self, loaded: Loaded) -> bool:
         """Return whether a frame says what the committed state does; forget what was learnt from chunks meanwhile."""
         if loaded.raw_header != self._committed_header or loaded.proof != self._proof:
             return False
-        self._watch = self._watch_for(loaded.probe)  # blocks that were kept go
+        self._watch_anew(loaded.probe)  # blocks that were kept go
         if not (self._proof.stands or self._dirty or self.busy):
             self._live = self._sizes = self._starts = None
         return True
@@ -280,9 +280,26 @@ class CommittedFrame(MutableChunkTable):
         """Let other processes write; the last handle for writing is gone."""
 
     @property
-    @abstractmethod
     def writing(self) -> bool:
         """Whether this process has the frame for writing."""
+        writer = self._writer
+        return writer is not None and writer.held
+
+    def _lock_writing(self, fd: int) -> None:
+        """Take the lock on the open file or directory `fd`."""
+        if self._writer is None:
+            self._writer = WriterLock()
+        self._writer.acquire(fd, self.path, shared=self._takes_lock_turns)
+
+    def _unlock_writing(self) -> None:
+        if self._writer is not None:
+            self._writer.release()
+
+    def _retire(self, file: FileBytes) -> None:
+        """Keep a file that another one has taken the place of, for calls that still read it."""
+        if self._retired is None:
+            self._retired = RetiredFiles()
+        self._retired.add(file)
 
     @abstractmethod
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
@@ -351,14 +368,14 @@ class CommittedFrame(MutableChunkTable):
         self.settings = settings_of(header)
         self.fixed_size = header.chunksize
         self.nbytes = header.nbytes
-        self.index = loaded.index
+        self.index, self._index_is_shared = loaded.index, True
         self.vlmeta = loaded.trailer.vlmeta
         self.frame_len = header.frame_len
         self._vlblocks = None if header.nbytes else header.vlblocks
-        self._raw_header = loaded.raw_header
+        self._raw_header = raw = loaded.raw_header
         self._layers = loaded.layers
-        self.meta = self._layers_in(loaded.raw_header) if loaded.layers else {}
-        self._index_len, self._index_of = loaded.index_len, len(loaded.index)
+        self.meta = {name: raw[at : at + n] for name, (at, n) in loaded.layers.items()} if loaded.layers else {}
+        self._index_len, self._index_of = loaded.index_len, loaded.nchunks
         self._trailer_len = loaded.trailer_len
         self._live = None if header.nbytes else (0, 0)
         self._sizes = self._starts = None
@@ -367,22 +384,27 @@ class CommittedFrame(MutableChunkTable):
         self._stale_seals = loaded.sealed is False and header.nbytes > 0
         self._specials.clear()
         self.version += 1
-        self._remember(self._index_of)
-        self._watch_anew(loaded.probe, loaded.proof)  # last: until then, whoever looks loads it again
+        self._remember(loaded.nchunks, loaded.probe, loaded.proof)
 
-    def _remember(self, nchunks: int) -> None:
-        """Take the present state, with an index without a journal, for the committed one."""
-        self._committed_mark = None
+    def _remember(self, nchunks: int, probe: bytes, proof: Proof) -> None:
+        """Take the present state, with an index without a journal, for the committed one, and watch it."""
+        self._committed_mark = self._committed_past = None
         self.epoch += 1
         self._committed_header = self._raw_header
         self._committed_nchunks = nchunks
         self._index_changed = self._dirty = False
         self._written = 0
         self.authors = frozenset()
-
-    def _layers_in(self, raw: bytes) -> Mapping[str, bytes]:
-        """Return the fixed metalayers that a header has."""
-        return {name: raw[at : at + length] for name, (at, length) in self._layers.items()}
+        end = self.start + self.frame_len
+        digest, stands = self._proof = proof
+        if stands:
+            ranges = [(end - len(digest), len(digest))]
+        else:
+            index_at = self.start + len(self._raw_header) + self._room
+            ranges = [(index_at, self._index_len), (end - self._trailer_len, self._trailer_len)]
+        self._proven = (digest, ranges, not stands)
+        # Last: until then, whoever looks comes here again.
+        self._watch = _engine.Watch(self.file.read_fd, self.start, probe, self._watched_name, self._proven)
 
     @property
     def header_bytes(self) -> bytes:
@@ -393,15 +415,6 @@ class CommittedFrame(MutableChunkTable):
     def sealed(self) -> bool:
         """Whether seals behind chunks prove something: nobody else changed the frame."""
         return not self._stale_seals
-
-    @property
-    def seals(self) -> range | None:
-        """The entries whose chunks have seals; None: no seal proves anything."""
-        return None if self._stale_seals else range(self._first_sealed(), ENTRIES_END)
-
-    @abstractmethod
-    def _first_sealed(self) -> int:
-        """Return the first entry from which on all chunks have seals."""
 
     def prove(self) -> None:
         """Compare the frame with its fingerprint, if that was put off.
@@ -434,16 +447,6 @@ class CommittedFrame(MutableChunkTable):
 
     # Changing.
 
-    def _noted(self) -> dict[str, Any]:
-        """Return the fields of a `FrameMark`."""
-        noted = super()._noted()
-        noted["written"] = self._written
-        noted["raw_header"] = self._raw_header
-        noted["dirty"] = self._dirty
-        noted["index_changed"] = self._index_changed
-        noted["authors"] = self.authors
-        return noted
-
     def undo(self, mark: Mark) -> None:
         """Come back to the state of `mark`, if nothing was committed or loaded since."""
         self._settle()
@@ -451,8 +454,8 @@ class CommittedFrame(MutableChunkTable):
             return
         noted = cast("FrameMark", mark)
         self._undo(noted)
-        self._written, self._raw_header = noted.written, noted.raw_header
-        self._dirty, self._index_changed, self.authors = noted.dirty, noted.index_changed, noted.authors
+        self._written, self._raw_header = noted._written, noted._raw_header
+        self._dirty, self._index_changed, self.authors = noted._dirty, noted._index_changed, noted.authors
         super().undo(mark)
 
     def _undo(self, mark: Any) -> None:
@@ -469,10 +472,15 @@ class CommittedFrame(MutableChunkTable):
 
     def finish(self, change: Change) -> None:
         """End a change; what then waits for its commit is its owner's."""
-        if self.version != change.mark.version:
+        mark = change.mark
+        if self.version != mark.version and change.owner not in self.authors:
             self.authors |= {change.owner}
-        super().finish(change)
-        if not self._dirty and self.changes[0] is change:
+        if self.changes[0] is not change:
+            return
+        if self._edits != mark._edits:
+            self._done(at_once=self._urgent or change.at_once or change.transaction, sync=change.transaction)
+            self._urgent = False
+        if not self._dirty:
             self.authors = frozenset()
 
     def noted(self, mark: Mark) -> None:
@@ -495,11 +503,13 @@ class CommittedFrame(MutableChunkTable):
         return past
 
     def follow(self) -> None:
-        """Before a change: come to terms with what another process did."""
-        if self._retired.files:
+        """Before a change: come to terms with what another process did, and have an index of one's own."""
+        if self._retired is not None:
             self._retired.tidy()
         if not self._dirty and not self.changes:
             self.refresh()
+            if self._index_is_shared:
+                self.index, self._index_is_shared = self.index.copy(), False
 
     def assign_settings(self, settings: FrameSettings) -> None:
         """Record `settings` with the next commit."""
@@ -515,26 +525,25 @@ class CommittedFrame(MutableChunkTable):
         at, length = self._layers[name]
         raw = self._raw_header
         self._raw_header = raw[:at] + bytes(content) + raw[at + length :]
-        self.meta = self._layers_in(self._raw_header)
+        self.meta = {**self.meta, name: bytes(content)}
         self._edited(at_once=at_once)
-
-    def _changed(self) -> None:
-        super()._changed()
-        self._dirty = self._index_changed = True
 
     # Committing.
 
-    def done(self, *, at_once: bool, sync: bool) -> None:
-        """Commit, unless waiting is cheaper by far."""
+    def _done(self, *, at_once: bool, sync: bool) -> None:
+        """Commit, `at_once` or unless waiting is cheaper by far, and wait for the disk to `sync`."""
         self._dirty = True
-        nchunks = len(self.index)
+        nchunks = self.index.length
         if at_once or not nchunks:
             self.commit(sync=sync)
-        elif self._overhead(self._expected_index_len(nchunks)) <= self._written:
-            chunk = self.index.to_chunk()
-            self._index_len, self._index_of = len(chunk), nchunks
-            if self._overhead(len(chunk)) <= self._written:
-                self.commit(chunk)
+        else:
+            most = self._written // _COMMIT_SHARE - self._trailer_len - FIXED_LEN
+            known = self._index_of
+            if (self._index_len * nchunks // known if known else CHUNK_MIN + ENTRY_LEN * nchunks) <= most:
+                chunk = self.index.to_chunk()
+                self._index_len, self._index_of = len(chunk), nchunks
+                if len(chunk) <= most:
+                    self.commit(chunk)
         if self._dirty:
             self.epoch += 1  # it waits, and is done all the same
             self.index.tidy()
@@ -606,19 +615,10 @@ class CommittedFrame(MutableChunkTable):
             finally:
                 self.lock.release()
 
-    def _overhead(self, index_len: int) -> int:
-        """Return how many chunk bytes make a commit with such an index cheap."""
-        return _COMMIT_SHARE * (index_len + self._trailer_len + FIXED_LEN)
-
-    def _expected_index_len(self, nchunks: int) -> int:
-        if self._index_of:
-            return self._index_len * nchunks // self._index_of
-        return CHUNK_MIN + ENTRY_LEN * nchunks
-
     def _index_chunk(self, known: bytes | None) -> bytes:
         """Return the index chunk, and remember how long it is."""
         chunk = self.index.to_chunk() if known is None else known
-        self._index_len, self._index_of = len(chunk), len(self.index)
+        self._index_len, self._index_of = len(chunk), self.index.length
         return chunk
 
     def _plain_trailer(self) -> bytes:
@@ -649,20 +649,26 @@ class CommittedFrame(MutableChunkTable):
         return record_len(len(self._raw_header)) if self.sealing else 0
 
     def _header(self, *, frame_len: int, cbytes: int) -> bytes:
-        """Return the whole header of a commit of the present state."""
-        header = FrameHeader(
-            header_len=len(self._raw_header),
-            frame_len=frame_len,
-            nbytes=self.nbytes,
-            cbytes=cbytes,
-            chunksize=self.fixed_size,
-            has_vlmeta=bool(self.vlmeta),
-            varchunks=self.fixed_size == 0,
-            vlblocks=self.vlblocks,
-            sparse=self.sparse,
-            **self.settings._asdict(),
-        )
-        return header.to_bytes() + self._raw_header[FIXED_LEN:]
+        """Return the whole header of a commit of the present state; what stays of its fixed part is kept."""
+        raw, has_vlmeta = self._raw_header, bool(self.vlmeta)
+        fields = (len(raw), self.settings, self.fixed_size, self.vlblocks, has_vlmeta)
+        known, fixed = self._last_fixed
+        if known != fields:
+            header = FrameHeader(
+                header_len=len(raw),
+                frame_len=frame_len,
+                nbytes=self.nbytes,
+                cbytes=cbytes,
+                chunksize=self.fixed_size,
+                has_vlmeta=has_vlmeta,
+                varchunks=self.fixed_size == 0,
+                vlblocks=self.vlblocks,
+                sparse=self.sparse,
+                **self.settings._asdict(),
+            )
+            fixed = header.to_bytes()
+            self._last_fixed = (fields, fixed)
+        return with_sizes(fixed, frame_len=frame_len, nbytes=self.nbytes, cbytes=cbytes) + raw[FIXED_LEN:]
 
     def after_fork(self, *, torn: bool) -> None:
         """Start anew in a child process; what waits here is the parent's to commit.
@@ -671,7 +677,8 @@ class CommittedFrame(MutableChunkTable):
         """
         del torn  # of that the layouts take care
         self.lock = threading.RLock()
-        self._watch = self._watch_for(self._watch.probe)  # a thread may have been in its cache
+        self._writer = WriterLock(inherited=True)
+        self._watch_anew(self._watch.probe)  # a thread may have been in its cache
         self.changes.clear()
         self.authors = frozenset()
         self._read_by = self.switch = None

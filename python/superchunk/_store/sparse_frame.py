@@ -25,29 +25,14 @@ import errno
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from superchunk import _engine
 from superchunk._format.index import Index, count_special
 from superchunk._format.integrity import SEAL_LEN
-from superchunk._store import registry
-from superchunk._store.changes import PastTable
-from superchunk._store.chunk_ids import ChunkIds
-from superchunk._store.committed import CommittedFrame, FrameMark, empty_frame
-from superchunk._store.contiguous import refuse_if_written
-from superchunk._store.file import (
-    FileBytes,
-    RetiredFiles,
-    link_file,
-    make_folder,
-    remove_file,
-    remove_folder,
-    replace_file,
-    storage_error,
-    sync_files,
-    sync_folder,
-)
-from superchunk._store.folder import (
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import PastTable
+from superchunk._store.chunk_folder import (
     INDEX_NAME,
     LAST_SYNCED_NAME,
     aside_in,
@@ -59,15 +44,29 @@ from superchunk._store.folder import (
     place_in,
     remove_frame_folder,
 )
+from superchunk._store.chunk_ids import ChunkIds
+from superchunk._store.contiguous_frame import refuse_if_written
+from superchunk._store.frame_commit import CommittedFrame, FrameMark, empty_frame
+from superchunk._store.frame_names import aside_of, take_name
 from superchunk._store.loading import PROBE_LEN, about, proof_of
-from superchunk._store.locks import WriterLock, leads_to, separate
-from superchunk._store.names import aside_of, take_name
+from superchunk._store.locks import leads_to, separate
 from superchunk._store.orphans import remove_orphans
-from superchunk._store.retained import RetainedIndex, load_index
+from superchunk._store.os_file import (
+    FileBytes,
+    link_file,
+    make_folder,
+    remove_file,
+    remove_folder,
+    replace_file,
+    storage_error,
+    sync_files,
+    sync_folder,
+)
+from superchunk._store.retained_indexes import RetainedIndex, load_index
 from superchunk._store.seals import ENTRIES_END
-from superchunk._store.shared_locks import is_share_locked, lock_shared, unlock_shared
-from superchunk._store.sparse_loading import absolute, is_present, last_synced_frame, read_present
-from superchunk._store.staging import PlacedChunk, read_staged
+from superchunk._store.snapshot_locks import is_share_locked, lock_shared, unlock_shared
+from superchunk._store.sparse_frame_loading import absolute, is_present, last_synced_frame, read_present
+from superchunk._store.staged_files import PlacedChunk, read_staged
 from superchunk.exceptions import (
     ArgumentError,
     DamagedFrameError,
@@ -81,11 +80,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from superchunk._engine import Source
+    from superchunk._store.changes_and_undo import MutableChunkTable
     from superchunk._store.loading import Loaded
-    from superchunk._store.protocol import FrameSettings
-    from superchunk._store.registry import Use
-    from superchunk._store.staging import StagedChunk
-    from superchunk._store.target import ReplaceRule
+    from superchunk._store.open_frames import Use
+    from superchunk._store.path_target import ReplaceRule
+    from superchunk._store.staged_files import StagedChunk
+    from superchunk._store.store_interface import FrameSettings
     from superchunk.params import SyncLevel
 
 __all__ = ["SparseState"]
@@ -95,16 +95,27 @@ _BELOW_CBYTES = 32
 _MOST_MOVES = 1000
 
 
-@dataclass(frozen=True, init=False)
 class FolderMark(FrameMark):
     """What a frame in a directory was."""
+
+    __slots__ = ("lengths",)
 
     folder: FileBytes
     file: FileBytes
     """The index file, which entries may still have to be read from."""
-    pending: int
-    placed: int
-    dropped: int
+    _all_sealed: bool
+
+    def __init__(self, table: MutableChunkTable) -> None:
+        """Note down what the frame is now, and how long its lists are."""
+        super().__init__(table)
+        state = cast("SparseState", table)
+        self.lengths = len(state._pending), len(state._placed), len(state._dropped)
+        """How many ids were pending, placed and dropped: these lists grow where they are."""
+
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return None if self._stale_seals else range(0 if self._all_sealed else ENTRIES_END, ENTRIES_END)
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the file of chunk `nchunk`."""
@@ -126,6 +137,7 @@ class SparseState(CommittedFrame):
     """A sparse frame in a directory, and the lock that writers take on it; shared by the handles of this process."""
 
     sparse = True
+    mark_type = FolderMark
     switch: Switch | None
 
     def __init__(self, folder: FileBytes, file: FileBytes, loaded: Loaded, *, private: bool = False) -> None:
@@ -134,19 +146,10 @@ class SparseState(CommittedFrame):
         self._forget_files()
         self.folder = folder
         """The directory; its path is absolute."""
-        self.file = file
-        """The index file."""
         self.private = private
         """Whether it is for one handle that stays at a state, and pinned."""
-        self.unpublished: str | None = None
-        """The name that the directory gets with its first commit, if it waits for that."""
-        self.fresh = False
-        """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
-        self._retired = RetiredFiles()
-        self._writer = WriterLock()
-        self._takes_lock_turns = False
-        self._new_name = True  # for all that is known, as in `followed`
-        super().__init__(folder.path, loaded)
+        self._watched_name = (folder.read_fd, INDEX_NAME)
+        super().__init__(folder.path, file, loaded)
 
     # Opening.
 
@@ -194,7 +197,7 @@ class SparseState(CommittedFrame):
             state.path, state.unpublished, state.rule = path, final, rule
             state.sync_level, state.sealing = sync, seal
             state.fresh = not os.path.lexists(final)
-            state._writer.acquire(folder.read_fd, path)
+            state._lock_writing(folder.read_fd)
             state._learn_files()
         except BaseException as error:
             for opened in (file, folder):
@@ -206,7 +209,7 @@ class SparseState(CommittedFrame):
             if isinstance(error, StorageError) and str(error.filename).startswith(aside):
                 raise StorageError(error.errno, error.strerror, path) from error
             raise
-        return registry.enter((*folder.identity(), 0), state)
+        return registry.enter((*folder.identity, 0), state)
 
     @classmethod
     def opened(cls, path: str, *, private: bool = False, recover: bool = False, place: str | None = None) -> Use:
@@ -238,7 +241,7 @@ class SparseState(CommittedFrame):
         final = absolute(path)
         folder = FileBytes(final, open_folder(place or final))
         try:
-            key = (*folder.identity(), 0)
+            key = (*folder.identity, 0)
             use = None if private else registry.find(key)
             if use is None:
                 state = cls._loaded(folder, private=private, recover=recover)
@@ -279,16 +282,18 @@ class SparseState(CommittedFrame):
         record = loaded.record
         self._was_synced = bool(record is not None and record.last_synced and loaded.sealed is not False)
         # C-Blosc2 writes no seals, and takes away those of chunks that it changes.
-        self._all_sealed = not len(loaded.index) or bool(
+        self._all_sealed = not loaded.nchunks or bool(
             record is not None and loaded.sealed is not False and not record.sealed_from
         )
         self._header_cbytes = loaded.header.cbytes
         super()._adopt(loaded)
-        if self._writer.held:
+        if self.writing:
             self._learn_files()
 
-    def _first_sealed(self) -> int:
-        return 0 if self._all_sealed else ENTRIES_END
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return FolderMark(self).seals
 
     # Reading.
 
@@ -364,13 +369,6 @@ class SparseState(CommittedFrame):
         except FormatError:  # C-Blosc2 may be in the middle of changing it: loading waits for the end
             return True
 
-    def _watch_for(self, probe: bytes) -> _engine.Watch:
-        return _engine.Watch(self.file.read_fd, 0, probe, (self.folder.read_fd, INDEX_NAME), self._proven)
-
-    @property
-    def _committed_range(self) -> tuple[int, int]:
-        return len(self._raw_header), self.frame_len
-
     def changed_since(self, version: int) -> bool:
         """Return whether what was read since `version` may be of more than one commit."""
         still = self._still  # before the version: who is in there now may have loaded another state first
@@ -382,7 +380,7 @@ class SparseState(CommittedFrame):
     def pinned(self) -> Iterator[None]:
         """Keep the present state, and the files it names, while the block reads; writers elsewhere go on."""
         with self.lock:
-            pinned = not (self._still or self.private or self._writer.held) and self._lock_present()
+            pinned = not (self._still or self.private or self.writing) and self._lock_present()
             try:
                 with super().pinned():
                     yield
@@ -425,7 +423,7 @@ class SparseState(CommittedFrame):
     def _move(self, folder: FileBytes) -> None:
         """Go on with the directory that has taken this one's name."""
         try:
-            key = (*folder.identity(), 0)
+            key = (*folder.identity, 0)
             other = None if self.private else registry.state_of(key)
             if other is not None:  # this process made it, or found it first
                 folder.close()
@@ -434,15 +432,16 @@ class SparseState(CommittedFrame):
                 self.successor = other
                 return
             file, loaded = read_present(folder, patient=True, pinned=self.private)
-            if self._writer.held:
-                self._writer.release()
-                self._writer.acquire(folder.read_fd, self.path, shared=self._takes_lock_turns)
+            if self.writing:
+                self._unlock_writing()
+                self._lock_writing(folder.read_fd)
         except BaseException:
             folder.close()
             raise
         with self._moved():
             old, self.folder = self.folder, folder
-            self._retired.add(old)
+            self._watched_name = (folder.read_fd, INDEX_NAME)
+            self._retire(old)
             registry.move(self, key)
             self._replace_file(file)
             self._adopt(loaded)
@@ -452,14 +451,9 @@ class SparseState(CommittedFrame):
         old, self.file = self.file, file
         if self.private:
             unlock_shared(old)
-        self._retired.add(old)
+        self._retire(old)
 
     # Writing, by one process at a time.
-
-    @property
-    def writing(self) -> bool:
-        """Whether this process has the frame for writing."""
-        return self._writer.held
 
     def enable_writing(self, *, takes_lock_turns: bool = False) -> None:
         """Make sure that the frame can be changed, by this process alone.
@@ -477,12 +471,12 @@ class SparseState(CommittedFrame):
 
         """
         with self.lock:
-            if self._writer.held:
+            if self.writing:
                 return
             if not os.access(self.folder.path, os.W_OK | os.X_OK):
                 raise StorageError(errno.EACCES, os.strerror(errno.EACCES), self.folder.path)
             self._takes_lock_turns = takes_lock_turns
-            self._writer.acquire(self.folder.read_fd, self.path, shared=takes_lock_turns)
+            self._lock_writing(self.folder.read_fd)
             try:
                 if not leads_to(self.folder.path, self.folder.read_fd):
                     self._reload()
@@ -490,12 +484,12 @@ class SparseState(CommittedFrame):
                 self.prove()
                 self._learn_files(tidy=not takes_lock_turns)
             except BaseException:
-                self._writer.release()
+                self._unlock_writing()
                 raise
 
     def disable_writing(self) -> None:
         """Let other processes write."""
-        self._writer.release()
+        self._unlock_writing()
         self._close_retained()
         self._forget_files()
 
@@ -526,7 +520,7 @@ class SparseState(CommittedFrame):
         self._close_retained()
         self._forget_files()
         if self.index.repeated_entry is None:  # an index that is read from its file would lose that
-            self.index = Index(self.index.slice(0, len(self.index)))
+            self.index, self._index_is_shared = Index(self.index.slice(0, len(self.index))), False
         named = self._named()
         self._shared = len(named) + self.live[1] != len(self.index)
         listing = list_folder(self.folder.path, display_path=self.path)
@@ -545,29 +539,22 @@ class SparseState(CommittedFrame):
 
     # Changing.
 
-    def mark(self) -> FolderMark:
-        """Return what the frame is now."""
-        noted = self._noted()
-        noted["folder"], noted["file"] = self.folder, self.file
-        noted["pending"], noted["placed"] = len(self._pending), len(self._placed)
-        noted["dropped"] = len(self._dropped)
-        return FolderMark(noted)
-
     def _undo(self, mark: Any) -> None:
         """Come back to the chunk files of `mark`; files written since are removed."""
-        for ident in self._pending[mark.pending :]:
+        pending, placed, dropped = mark.lengths
+        for ident in self._pending[pending:]:
             if not try_to_remove(self._path_of(ident)):
                 self._garbage.add(ident)
-        self._ids.reserved.update(self._placed[mark.placed :])
-        del self._pending[mark.pending :], self._placed[mark.placed :], self._dropped[mark.dropped :]
+        self._ids.reserved.update(self._placed[placed:])
+        del self._pending[pending:], self._placed[placed:], self._dropped[dropped:]
 
     def committed(self) -> CommittedFrame | PastTable | None:
         """Return the committed state; what its chunks take stands in the header."""
         past = super().committed()
-        if isinstance(past, PastTable) and past._live is None:  # noqa: SLF001 - of one package
+        if isinstance(past, PastTable) and past._live is None:
             index = past.index
             specials = sum(entry < 0 for entry in index.slice(0, len(index)))
-            past._live = (self._header_cbytes, specials)  # noqa: SLF001 - as above
+            past._live = (self._header_cbytes, specials)
         return past
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
@@ -583,12 +570,13 @@ class SparseState(CommittedFrame):
             )
 
     def _write_file(self, chunk: bytes) -> int:
-        most = self.live[0] - _BELOW_CBYTES
+        most = (self._live or self.live)[0] - _BELOW_CBYTES
         while True:
             ident = self._ids.take(most, self._taken)
+            name = chunk_name(ident)
             try:
                 file = FileBytes.create(
-                    self._path_of(ident), like=self.file, display_path=joined(self.path, chunk_name(ident))
+                    f"{self.folder.path}/{name}", like=self.file, display_path=f"{self.path}/{name}"
                 )
             except StorageError as error:
                 if error.errno == errno.EEXIST:
@@ -738,7 +726,6 @@ class SparseState(CommittedFrame):
             self._index_len = self._index_of = 0
             self._all_sealed = True
         probe = header[:PROBE_LEN] if chunk else (header + trailer)[:PROBE_LEN]
-        self._watch_anew(probe, proof_of(trailer, chunk))
         self._stale_seals = self._stale_seals and not self.sealing
         self._header_cbytes = self.live[0]
         if switch.synced:
@@ -749,14 +736,14 @@ class SparseState(CommittedFrame):
         self._garbage.update(self._dropped)
         self.epoch += 1
         self._pending, self._placed, self._dropped = [], [], []
-        self._remember(len(self.index))
+        self._remember(len(self.index), probe, proof_of(trailer, chunk))
         self.index.forget()
         self.switch = None
 
     def _too_large(self) -> bool:
         """Return whether an id is so large that C-Blosc2 would not open the frame, and a smaller one is free."""
         most = self.live[0] - _BELOW_CBYTES
-        if self._ids.following - 1 <= most or self._dirty or not self._writer.held:
+        if self._ids.following - 1 <= most or self._dirty or not self.writing:
             return False
         named = self._named()
         if max(named, default=-1) <= most:
@@ -949,10 +936,11 @@ class SparseState(CommittedFrame):
     def close(self) -> None:
         """Close the files."""
         self._close_retained()
-        self._writer.release()
+        if self._writer is not None:
+            self._writer.release()
         self.file.close()
         self.folder.close()
-        if self._retired.files:
+        if self._retired is not None:
             self._retired.close()
 
 

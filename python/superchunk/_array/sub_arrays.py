@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from superchunk._array.selection import OrthogonalSelection, PointSelection, expanded, select
+from superchunk._array.slice_planner import OrthogonalSelection, PointSelection, expanded, select
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray as NumpyArray

@@ -15,12 +15,12 @@ from superchunk._format.header import FIXED_LEN, FrameHeader
 from superchunk._format.index import CHUNK_MIN, Index, check_entry, special_entry, special_kind
 from superchunk._format.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk._format.trailer import Trailer
-from superchunk._store.changes import NAN_ITEMS, repeated_chunk
+from superchunk._store.changes_and_undo import NAN_ITEMS, repeated_chunk
+from superchunk._store.checked_reads import read_chunks
 from superchunk._store.loading import check_fingerprint, parse_frame, settings_of
 from superchunk._store.memory import MemoryStore
-from superchunk._store.protocol import Snapshot
-from superchunk._store.proven import read_chunks
 from superchunk._store.seals import ENTRIES_END
+from superchunk._store.store_interface import Snapshot
 from superchunk.exceptions import FormatError, MetalayerValueError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
     from superchunk._store.loading import Loaded
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["read_cframe", "write_cframe"]
 
@@ -70,7 +70,7 @@ def read_cframe(buffer: Buffer) -> MemoryStore:
 
     raw = loaded.raw_header
     return MemoryStore.of_snapshot(
-        Snapshot(loaded.index, place, header.chunksize, _seals_of(loaded), room // CHUNK_MIN),
+        Snapshot(loaded.index.copy(), place, header.chunksize, _seals_of(loaded), room // CHUNK_MIN),
         settings_of(header),
         nbytes=header.nbytes,
         vlblocks=None if header.nbytes else header.vlblocks,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superchunk._array.selection import OrthogonalSelection, expanded
-from superchunk._codec.read_plan import chunks_of
+from superchunk._array.slice_planner import OrthogonalSelection, expanded
+from superchunk._codec.chunks_of_range import chunks_of
 from superchunk.exceptions import ArgumentError
 from superchunk.schunk import SChunk
 

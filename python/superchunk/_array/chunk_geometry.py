@@ -7,7 +7,7 @@
                                         └──> ArrayGeometry of a view: axes added, or left out
 
 The arithmetic of chunk numbers and of places within a chunk is here, for boxes, lists of positions and points. So
-the usual keys, an item and a box, are planned here, in one pass with their chunks; `selection` plans all others.
+the usual keys, an item and a box, are planned here, in one pass with their chunks; `slice_planner` plans all others.
 
 An axis of length 1 may be put in anywhere without moving an item, and left out where its chunks have
 length 1 too. Where they are longer it stays in the geometry and is hidden from the user.
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superchunk import _engine
-from superchunk._array.selection import OrthogonalSelection, PointSelection
+from superchunk._array.slice_planner import OrthogonalSelection, PointSelection
 from superchunk._format.b2nd import ArrayLayout
 from superchunk._format.dtypes import parse_dtype
 from superchunk.exceptions import ArgumentError
@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     BoxPlan: TypeAlias = tuple[list[tuple[int, int, int]], tuple[int, ...], list[int]]
     """A box, ``(start, stop, 1)`` for each dimension; the shape of the result; the chunks that the box intersects."""
 
-__all__ = ["ArrayGeometry", "fresh", "geometry_of", "strides_of", "view_geometry"]
+__all__ = ["SLAB_NBYTES", "ArrayGeometry", "fresh", "geometry_of", "strides_of", "view_geometry"]
 
 _BYTE = np.dtype(np.uint8)
 _SHORT = 1024
 """Bytes of the longest layer whose geometry is cached."""
+SLAB_NBYTES = 2**24
+"""Bytes of rows that are read at a time where an array is read piece by piece."""
 _LARGE = 4 * 1024 * 1024
 """Bytes of an array from which on its memory is retained: below, the C library does that."""
 _WHOLE = slice(None)

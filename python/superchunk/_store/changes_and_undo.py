@@ -20,13 +20,13 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from array import array
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from superchunk import _engine
 from superchunk._format.index import MAX_CHUNKS, SLAB, special_entry, special_kind
 from superchunk._format.metalayers import check_name
-from superchunk._store.table import ChunkTable
+from superchunk._store.chunk_list import ChunkTable
 from superchunk.exceptions import (
     ArgumentError,
     ChunkIndexError,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import ChunkInfo, Source
     from superchunk._format.index import Index, JournalMark
-    from superchunk._store.protocol import FrameSettings
+    from superchunk._store.store_interface import FrameSettings
 
 __all__ = ["NAN_ITEMS", "Change", "Mark", "MutableChunkTable", "PastTable", "check_same_length", "repeated_chunk"]
 
@@ -52,35 +52,65 @@ NAN_ITEMS: Final = {4: b"\0\0\xc0\x7f", 8: b"\0\0\0\0\0\0\xf8\x7f"}
 """Bytes of an item -> a NaN of so many."""
 
 
-@dataclass(frozen=True, init=False)
 class Mark(ABC):
-    """What a table was at one moment: what `undo` comes back to, and what those see who must not see a change."""
+    """What a table was at one moment: what `undo` comes back to, and what those see who must not see a change.
 
-    def __init__(self, noted: dict[str, Any]) -> None:
-        """Take the fields, all at once: one by one, as `dataclass` does it, that took 3 us of each change."""
-        object.__setattr__(self, "__dict__", noted)
+    The annotated names are attributes of the table; a mark has what they were. Each change begins with one, so all
+    are taken in one step: one by one, as a dataclass does it, that took 3 us.
+    """
 
-    journal: JournalMark
-    """Records of the index's journal."""
+    __slots__ = ("_edits", "_noted", "journal", "version")
+
+    _offsets: ClassVar[dict[str, int]]
+    _values_of: ClassVar[attrgetter[tuple[Any, ...]]]
+
+    def __init_subclass__(cls) -> None:
+        """Collect the annotated names, those of the classes above first."""
+        names: list[str] = []
+        for kind in reversed(cls.__mro__):
+            if issubclass(kind, Mark):
+                noted = kind.__annotations__.items()
+                names += [n for n, what in noted if n not in Mark.__slots__ and not str(what).startswith("ClassVar")]
+        cls._offsets = {name: at for at, name in enumerate(names)}
+        cls._values_of = attrgetter(*names)
+
+    def __init__(self, table: MutableChunkTable) -> None:
+        """Note down what `table` is now."""
+        self._noted = self._values_of(table)
+        self.journal: JournalMark = table.index.mark()
+        """Records of the index's journal."""
+        self.version, self._edits = table.version, table._edits  # which the end of each change compares
+
+    if not TYPE_CHECKING:  # a name without annotation is none
+
+        def __getattr__(self, name: str) -> Any:
+            """Return what the table's attribute `name` was."""
+            try:
+                return self._noted[self._offsets[name]]
+            except KeyError:
+                raise AttributeError(f"{type(self).__name__}: {name} is not noted down") from None
+
     version: int
     epoch: int
-    edits: int
     nbytes: int
     fixed_size: int
-    vlblocks: bool | None
-    live: tuple[int, int] | None
-    meta: Mapping[str, bytes]
     vlmeta: Mapping[str, bytes]
+    meta: Mapping[str, bytes]
     settings: FrameSettings
-    urgent: bool
-
-    seals: range | None
-    """The entries whose chunks have seals; None: no seal proves anything."""
+    _edits: int
+    _vlblocks: bool | None
+    _live: tuple[int, int] | None
+    _urgent: bool
 
     @property
     def sealed(self) -> bool:
         """Whether seals behind chunks proved something then."""
         return False
+
+    @property
+    @abstractmethod
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
 
     @abstractmethod
     def place(self, entry: int, nchunk: int) -> Source:
@@ -92,18 +122,13 @@ class PastTable(ChunkTable):
 
     def __init__(self, mark: Mark, index: Index) -> None:
         """Take what was noted, and the index as it was then."""
-        super().__init__(
-            mark.settings,
-            index,
-            nbytes=mark.nbytes,
-            chunksize=mark.fixed_size,
-            vlblocks=mark.vlblocks,
-            vlmeta=mark.vlmeta,
-        )
-        self._live = mark.live
-        self.version = mark.version
         self.mark = mark
-        self.meta = mark.meta
+        self.index = index
+        self.settings, self.version = mark.settings, mark.version
+        self.nbytes, self.fixed_size = mark.nbytes, mark.fixed_size
+        self.meta, self.vlmeta = mark.meta, mark.vlmeta
+        self._vlblocks, self._live = mark._vlblocks, mark._live
+        self._specials = {}
         self.seals = mark.seals
         """The entries whose chunks have seals; None: no seal proves anything."""
         self.place = mark.place  # type: ignore[method-assign]
@@ -180,7 +205,7 @@ class Change:
             table.heal()
         if self.transaction and table.in_transaction:
             raise StorageError("a transaction is under way already; one cannot begin inside another")
-        self.mark = table.mark()
+        self.mark = table.mark_type(table)
         table.noted(self.mark)
         self.thread = threading.get_ident()
         table.changes.append(self)
@@ -254,30 +279,24 @@ def check_same_length(old: bytes | None, name: str, content: bytes) -> None:
 class MutableChunkTable(ChunkTable, ABC):
     """A `ChunkTable` that can be changed, by one thread at a time."""
 
-    def __init__(
-        self,
-        settings: FrameSettings,
-        index: Index,
-        *,
-        nbytes: int,
-        chunksize: int,
-        vlblocks: bool | None,
-        vlmeta: Mapping[str, bytes],
-    ) -> None:
-        """Take what a header says; `vlblocks` None asks the first chunk."""
-        super().__init__(settings, index, nbytes=nbytes, chunksize=chunksize, vlblocks=vlblocks, vlmeta=vlmeta)
-        self.lock = threading.RLock()
-        """Held by whoever changes the table."""
-        self.changes: list[Change] = []
-        """The changes under way, each inside the one before."""
-        self.switch: object = None
-        """The commit whose switch is being made, until its outcome is known."""
-        self.epoch = 0
-        """How often what was noted before has lost its meaning: nothing that was done is undone."""
-        self._edits = 0
-        """How often anything was changed that has to be committed."""
-        self._urgent = False
-        """Whether that has to be committed when the change ends."""
+    mark_type: ClassVar[type[Mark]]
+    """What notes down how it is."""
+    lock: threading.RLock
+    """Held by whoever changes the table."""
+    changes: list[Change]
+    """The changes under way, each inside the one before."""
+    switch: object = None
+    """The commit whose switch is being made, until its outcome is known."""
+    epoch: int
+    """How often what was noted before has lost its meaning: nothing that was done is undone."""
+    _edits: int
+    """How often anything was changed that has to be committed."""
+    _urgent: bool
+    """Whether that has to be committed when the change ends."""
+    _dirty: bool
+    """Whether anything waits for a commit."""
+    _index_changed: bool
+    """Whether the list of chunks does."""
 
     @property
     def in_transaction(self) -> bool:
@@ -294,16 +313,12 @@ class MutableChunkTable(ChunkTable, ABC):
 
     # Changes as wholes.
 
-    @abstractmethod
-    def mark(self) -> Mark:
-        """Return what the table is now."""
-
     def noted(self, mark: Mark) -> None:
         """Learn that a change begins at `mark`."""
 
     @abstractmethod
-    def done(self, *, at_once: bool, sync: bool) -> None:
-        """End a change that stands on its own: commit it, `at_once` or when it pays, and wait for the disk to `sync`.
+    def finish(self, change: Change) -> None:
+        """End a change: if it is not part of another one, commit it, at once or when it pays.
 
         It is done when `epoch` grows, and may be undone until then.
         """
@@ -313,32 +328,14 @@ class MutableChunkTable(ChunkTable, ABC):
     def seals(self) -> range | None:
         """The entries whose chunks have seals; None: no seal proves anything."""
 
-    def _noted(self) -> dict[str, Any]:
-        """Return the fields of a `Mark`."""
-        return {
-            "journal": self.index.mark(),
-            "version": self.version,
-            "epoch": self.epoch,
-            "edits": self._edits,
-            "nbytes": self.nbytes,
-            "fixed_size": self.fixed_size,
-            "vlblocks": self._vlblocks,
-            "live": self._live,
-            "meta": self.meta,
-            "vlmeta": self.vlmeta,
-            "settings": self.settings,
-            "urgent": self._urgent,
-            "seals": self.seals,
-        }
-
     def undo(self, mark: Mark) -> None:
         """Come back to the state of `mark`, of the present epoch; doing it twice does no harm."""
         self.version += 1
         self.index.rollback(mark.journal)
         self.nbytes, self.fixed_size = mark.nbytes, mark.fixed_size
-        self._vlblocks, self._live = mark.vlblocks, mark.live
+        self._vlblocks, self._live = mark._vlblocks, mark._live
         self.meta, self.vlmeta, self.settings = mark.meta, mark.vlmeta, mark.settings
-        self._urgent, self._edits = mark.urgent, mark.edits
+        self._urgent, self._edits = mark._urgent, mark._edits
         self._sizes = self._starts = None
         self._specials.clear()
         self.version += 1
@@ -354,12 +351,6 @@ class MutableChunkTable(ChunkTable, ABC):
         """Take back what an interrupt has left unfinished; whoever asks holds the lock."""
         while self.changes and self.changes[-1].left:
             self.take_back()
-
-    def finish(self, change: Change) -> None:
-        """End a change: if it is not part of another one, commit it, at once or when it pays."""
-        if self._edits != change.mark.edits and self.changes[0] is change:
-            self.done(at_once=self._urgent or change.at_once or change.transaction, sync=change.transaction)
-            self._urgent = False
 
     def whole_before(self, changes: Sequence[Change]) -> Change | None:
         """Return which of `changes` under way hides what it does from other threads; None: none does.
@@ -385,7 +376,7 @@ class MutableChunkTable(ChunkTable, ABC):
     def insert(self, nchunk: int | None, chunks: Sequence[bytes]) -> int:
         """Put `chunks` before chunk `nchunk`, None behind all others; return the number of chunks afterwards."""
         index = self.index
-        nchunks = len(index)
+        nchunks = index.length
         if nchunk is None:
             nchunk = nchunks
         elif not 0 <= nchunk <= nchunks:
@@ -682,6 +673,7 @@ class MutableChunkTable(ChunkTable, ABC):
             self._specials.clear()
         self._edits += 1
         self.version += 1
+        self._dirty = self._index_changed = True
 
     def _edited(self, *, at_once: bool = False) -> None:
         """Note that something was changed, which has to be committed, perhaps at once."""

@@ -6,7 +6,7 @@ of one value without stored bytes, else a number that the store turns into a sou
 All chunks but the last have `chunksize` bytes, and the last has at most as many. The
 first change that breaks this switches the list to variable sizes, for good: then every
 chunk must tell its own size, and those of one value are stored as repeated values.
-Changes are in `changes`.
+Changes are in `changes_and_undo`.
 
 Source: docs/format/cframe.md, "Special entries" and "Variable chunk sizes".
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Request, Source
     from superchunk._format.index import Index
-    from superchunk._store.protocol import FrameSettings
+    from superchunk._store.store_interface import FrameSettings
 
 __all__ = ["ChunkTable"]
 
@@ -69,38 +69,30 @@ def _special_chunk(kind: int, nbytes: int, typesize: int, blocksize: int) -> byt
 class ChunkTable:
     """Chunks as entries, a `ChunkList`; a store adds where the bytes of an entry are.
 
-    Reading may go on in several threads while one makes changes.
+    Reading may go on in several threads while one makes changes. Who makes a table fills the fields without a value.
     """
 
+    settings: FrameSettings
+    index: Index
+    nbytes: int
+    """Bytes of all chunks."""
+    fixed_size: int
+    """Bytes of a full chunk, 0 if sizes vary, -1 before the first chunk."""
+    vlmeta: Mapping[str, bytes]
     meta: Mapping[str, bytes]
-    """The fixed metalayers, raw."""
+    """The fixed metalayers, raw. Nothing adds or removes one."""
+    version: int
+    """Grows with every change."""
     replacing = False
     """Whether what the entries refer to is being exchanged, so that both do not go together for a moment."""
-
-    def __init__(
-        self,
-        settings: FrameSettings,
-        index: Index,
-        *,
-        nbytes: int,
-        chunksize: int,
-        vlblocks: bool | None,
-        vlmeta: Mapping[str, bytes],
-    ) -> None:
-        """Take what a header says; `vlblocks` None asks the first chunk."""
-        self.settings = settings
-        self.index = index
-        self.nbytes = nbytes
-        self.fixed_size = chunksize
-        """Bytes of a full chunk, 0 if sizes vary, -1 before the first chunk."""
-        self.vlmeta: Mapping[str, bytes] = vlmeta
-        self.version = 0
-        """Grows with every change."""
-        self._vlblocks = vlblocks
-        self._specials: dict[tuple[int, int], bytes] = {}
-        self._sizes: array[int] | None = None
-        self._starts: array[int] | None = None
-        self._live: tuple[int, int] | None = None if nbytes else (0, 0)
+    _vlblocks: bool | None
+    """Whether chunks have variable-length blocks; None: the first chunk has to be asked."""
+    _specials: dict[tuple[int, int], bytes]
+    """Chunks that entries without stored bytes stand for."""
+    _sizes: array[int] | None = None
+    _starts: array[int] | None = None
+    _live: tuple[int, int] | None
+    """What `live` says, once it is known."""
 
     # What a store adds.
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from superchunk._store.file import storage_error
 from superchunk._store.locks import CANNOT_LOCK, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
+from superchunk._store.os_file import storage_error
 
 if TYPE_CHECKING:
-    from superchunk._store.file import FileBytes
+    from superchunk._store.os_file import FileBytes
 
 __all__ = ["is_share_locked", "lock_shared", "unlock_shared"]
 

@@ -17,13 +17,14 @@ import os
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet, ref
 
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
-    from superchunk._store.committed import CommittedFrame
+    from superchunk._store.frame_commit import CommittedFrame
 
 __all__ = ["Key", "Use", "enter", "find", "forked", "join", "move", "rejoin", "shares", "state_of"]
 
@@ -65,7 +66,7 @@ _holding = _Holding()
 
 
 class Use:
-    """The use that one handle makes of the state of a frame."""
+    """The use that one handle makes of the state of a frame; one that is dropped has left."""
 
     __slots__ = ("__weakref__", "state", "writable")
 
@@ -74,13 +75,15 @@ class Use:
         self.state = state
         self.writable = False
         """Whether it may change it."""
-        state.uses.append(ref(self))
+        state.uses.append(ref(self, partial(_dropped, state)))
 
     def leave(self) -> None:
-        """Let go of the state; leaving twice is fine."""
+        """Let go of the state, as those did that are gone; leaving twice is fine."""
         state = self.state
         with _lock:
-            state.uses = [use for use in state.uses if use() not in (self, None)]
+            for each in state.uses[:]:
+                if each() in (self, None):
+                    state.uses.remove(each)
             last = not state.uses
             if last and state.key is not None and _frames.get(state.key) is state:
                 del _frames[state.key]
@@ -89,11 +92,10 @@ class Use:
         elif state.writing and not state.writers:
             state.disable_writing()
 
-    def __del__(self) -> None:
-        """Leave, if nobody has seen to that."""
-        state = getattr(self, "state", None)
-        if state is not None and state.uses and any(use() in (self, None) for use in state.uses):
-            self.leave()
+
+def _dropped(state: CommittedFrame, _: ref[Use]) -> None:
+    """See to a use that nobody holds any more, and that has not left."""
+    Use(state).leave()
 
 
 def state_of(key: Key) -> CommittedFrame | None:

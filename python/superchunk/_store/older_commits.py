@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from superchunk._engine import Source
-    from superchunk._store.file import FileBytes
     from superchunk._store.loading import Loaded
+    from superchunk._store.os_file import FileBytes
 
 __all__ = ["commits", "newest_intact"]
 

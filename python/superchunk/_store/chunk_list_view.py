@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from superchunk._store.proven import check_chunks
+from superchunk._store.checked_reads import check_chunks
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box, Request, Source
-    from superchunk._store.protocol import ChunkList
-    from superchunk._store.table import ChunkTable
+    from superchunk._store.chunk_list import ChunkTable
+    from superchunk._store.store_interface import ChunkList
 
 __all__ = ["TableView"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from superchunk._display.card import schunk_card
+from superchunk._display.notebook_card import schunk_card
 
 if TYPE_CHECKING:
-    from superchunk._array.view import NDArrayLike
+    from superchunk._array.array_view import NDArrayLike
 
 __all__ = ["array_card"]
 

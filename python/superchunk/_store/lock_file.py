@@ -33,8 +33,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from superchunk._store.file import storage_error
 from superchunk._store.locks import CANNOT_LOCK, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock, leads_to
+from superchunk._store.os_file import storage_error
 from superchunk.exceptions import StorageError
 
 if TYPE_CHECKING:
@@ -390,7 +390,7 @@ def _counter_in(raw: bytes) -> int:
 
 def _after_fork() -> None:
     for sidecar in list(_sidecars):
-        sidecar._after_fork()  # noqa: SLF001 - this module's own
+        sidecar._after_fork()
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import SupportsIndex
 
     from superchunk._codec.encoder import Encoder
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["item_number", "overwrite_items", "refuse_step"]
 

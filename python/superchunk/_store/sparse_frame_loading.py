@@ -1,6 +1,6 @@
 """A sparse frame as its files say: the present index file and the last synced one, and the chunk files they name.
 
-A chunk file is named in the index by its number. How the frame is followed and changed is in `sparse`.
+A chunk file is named in the index by its number. How the frame is followed and changed is in `sparse_frame`.
 
 Source: docs/format/sparse.md, "Index file", "Commits" and "Readers".
 """
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from superchunk import _engine
 from superchunk._format.header import FIXED_LEN
 from superchunk._format.index import special_kind
-from superchunk._store.file import FileBytes
-from superchunk._store.folder import INDEX_NAME, LAST_SYNCED_NAME, chunk_name, joined, place_in
+from superchunk._store.chunk_folder import INDEX_NAME, LAST_SYNCED_NAME, chunk_name, joined, place_in
 from superchunk._store.loading import check_fingerprint
-from superchunk._store.retained import RetainedIndex, load_index, stored_ids
-from superchunk._store.seals import SEALED, UNSEALED, after_power_loss, stored_entries
-from superchunk._store.shared_locks import lock_shared
+from superchunk._store.os_file import FileBytes, after_power_loss
+from superchunk._store.retained_indexes import RetainedIndex, load_index, stored_ids
+from superchunk._store.seals import SEALED, UNSEALED, stored_entries
+from superchunk._store.snapshot_locks import lock_shared
 from superchunk.exceptions import FormatError, StorageError, SuperchunkError
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from superchunk._store.file import FileBytes, exchange_files, place_file, remove_file, replace_file, sync_folder
-from superchunk._store.folder import INDEX_NAME, is_folder, joined, list_folder, pin_name, remove_frame_folder
+from superchunk._store.chunk_folder import INDEX_NAME, is_folder, joined, list_folder, pin_name, remove_frame_folder
 from superchunk._store.locks import WriterLock, leads_to
-from superchunk._store.shared_locks import is_share_locked
+from superchunk._store.os_file import FileBytes, exchange_files, place_file, remove_file, replace_file, sync_folder
+from superchunk._store.snapshot_locks import is_share_locked
 from superchunk.exceptions import ExistingFileError, LockedError, MissingFileError, StorageError
 
 if TYPE_CHECKING:
-    from superchunk._store.target import ReplaceRule
+    from superchunk._store.path_target import ReplaceRule
 
 __all__ = ["Mark", "aside_of", "find_name", "give_up", "move_aside", "prefix_beside", "settle_name", "take_name"]
 

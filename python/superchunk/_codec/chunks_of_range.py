@@ -9,7 +9,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from superchunk._store.protocol import ChunkList
+    from superchunk._store.store_interface import ChunkList
 
 __all__ = ["chunk_start", "chunks_of"]
 

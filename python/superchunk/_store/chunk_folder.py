@@ -22,12 +22,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from superchunk._format.index import ENTRY_LEN
-from superchunk._store.file import remove_file, remove_folder, storage_error
+from superchunk._store.os_file import remove_file, remove_folder, storage_error
 from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:
     from superchunk._engine import Source
-    from superchunk._store.file import FileBytes
+    from superchunk._store.os_file import FileBytes
 
 __all__ = [
     "INDEX_NAME",

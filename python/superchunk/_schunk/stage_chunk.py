@@ -1,6 +1,6 @@
 """`stage_chunk`: writing a chunk of a sparse frame in a process of one's own.
 
-What the coordinator does with it is in `_staged`; the file is `_store.staging`'s.
+The coordinator takes the file over in `_store.staged_files`.
 
 Source: docs/format/sparse.md.
 """
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from superchunk._codec.buffers import byte_view, check_buffersize
 from superchunk._codec.encoder import Encoder, with_typesize
 from superchunk._codec.parameters import cparams_of
-from superchunk._store.file import FileBytes
-from superchunk._store.folder import is_folder, open_folder
+from superchunk._store.chunk_folder import is_folder, open_folder
 from superchunk._store.loading import settings_of
-from superchunk._store.sparse_loading import absolute, read_present
-from superchunk._store.staging import StagedChunk, place_chunk
-from superchunk._store.target import identify
+from superchunk._store.os_file import FileBytes
+from superchunk._store.path_target import identify
+from superchunk._store.sparse_frame_loading import absolute, read_present
+from superchunk._store.staged_files import StagedChunk, place_chunk
 from superchunk.exceptions import ArgumentError
 from superchunk.params import as_cparams, local_path
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from superchunk._codec.buffers import AnyBuffer
-    from superchunk._store.protocol import FrameSettings
+    from superchunk._store.store_interface import FrameSettings
     from superchunk.params import CParams, CParamsDict
 
 __all__ = ["StagedChunk", "stage_chunk"]

@@ -8,7 +8,7 @@
 
 Only a regular file that is a frame or empty, and a directory that is a sparse frame and holds nothing else, may be
 replaced, moved or removed. A kind is found by ``lstat`` and by parsing, never by a name or by a magic alone.
-How a name is taken is the business of `_store.names`.
+How a name is taken is the business of `_store.frame_names`.
 
 Source: docs/format/sparse.md, "Taking a name".
 """
@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from superchunk._format.header import FIXED_LEN, MAGIC, FrameHeader, has_header_markers
-from superchunk._store.file import FileBytes, remove_file, storage_error
-from superchunk._store.folder import INDEX_NAME, belongs, is_folder, joined
-from superchunk._store.names import find_name, move_aside, settle_name
+from superchunk._store.chunk_folder import INDEX_NAME, belongs, is_folder, joined
+from superchunk._store.frame_names import find_name, move_aside, settle_name
+from superchunk._store.os_file import FileBytes, remove_file, storage_error
 from superchunk.exceptions import (
     ArgumentError,
     FormatError,
@@ -37,7 +37,6 @@ from superchunk.params import local_path
 __all__ = [
     "PathKind",
     "ReplaceRule",
-    "absolute_path",
     "check_target",
     "explained",
     "identify",
@@ -235,30 +234,6 @@ def explained(error: FormatError, path: str) -> FormatError:
     if kind not in (_FILE, _NOTHING) and not kind.is_frame:
         error.args = (f"{error.args[0]}; it is {kind}", *error.args[1:])
     return error
-
-
-def absolute_path(path: str) -> str:
-    """Return `path` from the root, so that it leads to the same place from every working directory.
-
-    Symbolic links stay, except before a ``..``, which leads to the parent of what the link leads to.
-
-    Raises
-    ------
-    StorageError
-        The working directory is gone.
-
-    """
-    if path.startswith("/") and "/." not in path and "//" not in path and not path.endswith("/"):
-        return path
-    if not os.path.isabs(path):
-        try:
-            path = joined(os.getcwd(), path)
-        except OSError as error:
-            raise StorageError(error.errno or errno.ENOENT, "the working directory is gone", path) from error
-    before, dots, after = f"{path}/".rpartition("/../")
-    if dots:
-        path = joined(os.path.realpath(f"{before}/.."), after)
-    return os.path.normpath(path)
 
 
 def missing(path: str) -> StorageError:

@@ -15,7 +15,7 @@ import errno
 import os
 import stat
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from superchunk import _engine
 from superchunk.exceptions import StorageError
@@ -29,6 +29,7 @@ __all__ = [
     "FileBytes",
     "RetiredFiles",
     "System",
+    "after_power_loss",
     "exchange_files",
     "link_file",
     "make_folder",
@@ -56,6 +57,9 @@ _MOST_RETIRED = 64
 """Files that wait for that."""
 _CANNOT_LINK = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 """What a file system answers that has no links."""
+# A machine that lost its power had written out what was older than this, seconds.
+_WRITTEN_OUT = 3600.0
+_CLOCK_ERROR = 60.0
 _MOST_BUFFERS = 1024
 """Buffers of one ``pwritev``: what POSIX systems take (IOV_MAX)."""
 
@@ -334,22 +338,47 @@ def sync_folder(path: str, *, display_path: str | None = None) -> None:
         raise storage_error(error, display_path or path) from error
 
 
+def after_power_loss(changed_at: float) -> bool:
+    """Return whether a file that was changed at `changed_at` may have lost what was written.
+
+    True for the hour before this machine started. Before that, the system had written
+    everything out by itself; after it, nothing can have been lost yet.
+    """
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    start = time.time() - (time.monotonic() if clock is None else time.clock_gettime(clock))
+    return start - _WRITTEN_OUT <= changed_at <= start + _CLOCK_ERROR
+
+
 class FileBytes:
     """The bytes of one open file; all positions count from its first byte.
 
     Every method raises `StorageError` when the system refuses.
     """
 
-    __slots__ = ("_identity", "display_path", "path", "read_fd", "write_fd")
+    __slots__ = ("display_path", "identity", "path", "read_fd", "write_fd")
 
-    def __init__(self, path: str, read_fd: int, write_fd: int = -1) -> None:
+    def __init__(self, path: str, read_fd: int, write_fd: int = -1, *, status: os.stat_result | None = None) -> None:
         """Take over open descriptors; `write_fd` may equal `read_fd`, -1 is none."""
         self.path = path
         self.display_path = path
         """The name that errors use."""
         self.read_fd = read_fd
         self.write_fd = write_fd
-        self._identity: tuple[int, int] | None = None
+        if status is not None:
+            self.identity = status.st_dev, status.st_ino
+
+    identity: tuple[int, int]
+    """Device and inode."""
+
+    if not TYPE_CHECKING:  # `identity` is all that may be asked for before it is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the identity of a new file, of which few are ever asked."""
+            if name != "identity":
+                raise AttributeError(f"FileBytes has no {name}")
+            status = os.fstat(self.read_fd)
+            self.identity = status.st_dev, status.st_ino
+            return self.identity
 
     @classmethod
     def open(cls, path: str, *, follow: bool = True, within: FileBytes | None = None) -> Self:
@@ -385,9 +414,7 @@ class FileBytes:
             raise storage_error(error, path) from error
         status = os.fstat(fd)
         if stat.S_ISREG(status.st_mode):
-            file = cls(path, fd)
-            file._identity = (status.st_dev, status.st_ino)
-            return file
+            return cls(path, fd, status=status)
         os.close(fd)
         number = errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL
         found = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
@@ -416,13 +443,6 @@ class FileBytes:
                 raise storage_error(error, name) from error
         return file
 
-    def identity(self) -> tuple[int, int]:
-        """Return device and inode."""
-        if self._identity is None:
-            status = os.fstat(self.read_fd)
-            self._identity = (status.st_dev, status.st_ino)
-        return self._identity
-
     def enable_writing(self) -> None:
         """Open the file for writing too, if it is not yet."""
         if self.write_fd >= 0:
@@ -432,7 +452,7 @@ class FileBytes:
         except OSError as error:
             raise storage_error(error, self.display_path) from error
         status = os.fstat(fd)
-        if (status.st_dev, status.st_ino) != self.identity():
+        if (status.st_dev, status.st_ino) != self.identity:
             os.close(fd)
             replaced = StorageError(f"{self.display_path}: replaced by another file since it was opened")
             replaced.errno = errno.ESTALE
@@ -498,7 +518,7 @@ class FileBytes:
             status = os.lstat(path)
         except OSError:
             return False
-        return (status.st_dev, status.st_ino) == self.identity()
+        return (status.st_dev, status.st_ino) == self.identity
 
     def remove(self) -> None:
         """Remove the name, if it still leads to this file.

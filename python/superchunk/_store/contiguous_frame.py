@@ -27,24 +27,24 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from superchunk import _engine
 from superchunk._format.header import FIXED_LEN, MAGIC
 from superchunk._format.index import CHUNK_MIN, Index, check_entry
 from superchunk._format.integrity import SEAL_LEN
-from superchunk._store import registry
-from superchunk._store.committed import CommittedFrame, FrameMark, empty_frame
+from superchunk._store import open_frames as registry
+from superchunk._store.chunk_folder import is_folder, open_folder
 from superchunk._store.copying import copy_chunks, renew_seals
-from superchunk._store.file import FileBytes, RetiredFiles, storage_error, sync_folder
-from superchunk._store.folder import is_folder, open_folder
+from superchunk._store.frame_commit import CommittedFrame, FrameMark, empty_frame
+from superchunk._store.frame_names import aside_of, take_name
 from superchunk._store.loading import FIRST_READ, PROBE_LEN, about, parse_bytes, parse_frame, proof_of
 from superchunk._store.locks import WriterLock, leads_to, separate
-from superchunk._store.names import aside_of, take_name
+from superchunk._store.older_commits import newest_intact
 from superchunk._store.orphans import remove_orphans
-from superchunk._store.recovery import newest_intact
-from superchunk._store.seals import checked_tail
-from superchunk._store.target import ReplaceRule
+from superchunk._store.os_file import FileBytes, after_power_loss, storage_error, sync_folder
+from superchunk._store.path_target import ReplaceRule
+from superchunk._store.seals import ENTRIES_END, check_tail
 from superchunk.exceptions import (
     DamagedFrameError,
     FormatError,
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Box, Source
     from superchunk._store.loading import Loaded, Proof
-    from superchunk._store.protocol import FrameSettings
-    from superchunk._store.registry import Use
+    from superchunk._store.open_frames import Use
+    from superchunk._store.store_interface import FrameSettings
     from superchunk.params import SyncLevel
 
 __all__ = ["ContiguousState", "about", "refuse_if_written"]
@@ -81,7 +81,7 @@ def refuse_if_written(final: str, path: str) -> None:
         return
     lock = WriterLock()
     try:
-        ours = registry.state_of((*file.identity(), 0))
+        ours = registry.state_of((*file.identity, 0))
         if ours is None or not ours.writing:  # a lock of ours would look like another process's
             lock.acquire(file.read_fd, path)
     finally:
@@ -89,21 +89,28 @@ def refuse_if_written(final: str, path: str) -> None:
         file.close()
 
 
-@dataclass(frozen=True, init=False)
 class FileMark(FrameMark):
     """What a frame in one file was."""
 
+    __slots__ = ()
+
     file: FileBytes
-    base: int
-    room: int
-    end: int
+    _base: int
+    _room: int
+    _end: int
+    _sealed_from: int
+
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return None if self._stale_seals else range(max(self._sealed_from - len(self._raw_header), 0), ENTRIES_END)
 
     def place(self, entry: int, nchunk: int) -> Source:
         """Return the range of the file that begins with chunk `nchunk`."""
-        return range_in(self.file, self.base, self.room, entry, nchunk)
+        return range_in(self.file, self._base, self._room, entry, nchunk)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Switch:
     """A commit whose index and trailer are written: what is true as soon as one more call has switched to it.
 
@@ -137,22 +144,8 @@ class Switch:
 class ContiguousState(CommittedFrame):
     """A contiguous frame in a file, and the lock that writers take on it; shared by the handles of this process."""
 
+    mark_type = FileMark
     switch: Switch | None
-
-    def __init__(self, file: FileBytes, start: int, loaded: Loaded, size: int) -> None:
-        """Take over `file`, whose frame at byte `start` says `loaded`; see `load`."""
-        self.file = file
-        self.start = start
-        self.unpublished: str | None = None
-        """The name that the file gets with its first commit, if it waits for that."""
-        self.fresh = False
-        """Whether nothing of the frame can be on the disk yet, so that nothing can be lost."""
-        self._size = size
-        self._retired = RetiredFiles()
-        self._writer = WriterLock()
-        self._takes_lock_turns = False
-        self._new_name = True  # for all that is known; whoever made the file may not have synced the directory
-        super().__init__(file.path, loaded)
 
     # Opening.
 
@@ -189,20 +182,20 @@ class ContiguousState(CommittedFrame):
         file = FileBytes.create(aside_of(final), display_path=path)
         try:
             file.pwrite(raw, 0)
-            state = cls(file, 0, parse_bytes(raw), len(raw))
-            state.path, state.unpublished, state.rule = path, final, rule
+            state = cls(path, file, parse_bytes(raw))
+            state.unpublished, state.rule = final, rule
             state.sync_level, state.sealing = sync, seal
             state.fresh = not there
-            state._writer.acquire(file.write_fd, path)
+            state._lock_writing(file.write_fd)
         except BaseException:
             file.remove()
             file.close()
             raise
-        return registry.enter((*file.identity(), 0), state)
+        return registry.enter((*file.identity, 0), state)
 
     @classmethod
-    def opened(cls, path: str, start: int, *, private: bool = False, recover: bool = False) -> Use:
-        """Return a use of the state of a frame.
+    def opened(cls, path: str, start: int, *, private: bool = False, recover: bool = False) -> Use | None:
+        """Return a use of the state of a frame; None if there is no such file, or a directory.
 
         Parameters
         ----------
@@ -215,8 +208,6 @@ class ContiguousState(CommittedFrame):
 
         Raises
         ------
-        FileNotFoundError
-            There is no such file.
         DamagedFrameError
             It is damaged, and there is an intact commit in it.
         FormatError, UnsupportedError
@@ -225,16 +216,24 @@ class ContiguousState(CommittedFrame):
             The system refuses.
 
         """
-        file = FileBytes.open(path)
         try:
-            key = (*file.identity(), start)
+            file = FileBytes.open(path)
+        except FileNotFoundError:
+            return None
+        except StorageError:
+            if is_folder(path):
+                return None
+            raise
+        try:
+            key = (*file.identity, start)
             use = None if private else registry.find(key)
             if use is None:
+                head = file.pread(FIRST_READ, start)
                 try:
-                    state = cls.load(file, start)
+                    loaded = _read(file, start, head)
                 except FormatError as error:
-                    state = cls._recovered(file, start, error, recover=recover)
-                state.path = path
+                    loaded = _read_again(file, start, head, error, recover=recover)
+                state = cls(path, file, loaded, start)
                 use = registry.join(state) if private else registry.enter(key, state)
         except SuperchunkError as error:
             file.close()
@@ -246,49 +245,12 @@ class ContiguousState(CommittedFrame):
             file.close()
         return use
 
-    @classmethod
-    def _recovered(cls, file: FileBytes, start: int, error: FormatError, *, recover: bool) -> Self:
-        """Return the newest intact commit of a frame that is damaged, as `error` says; raise if there is none."""
-        if isinstance(error, NewerFormatError):
-            raise error
-        loaded = newest_intact(file, start, glance=not recover)
-        if loaded is None:
-            raise error
-        if not recover:
-            raise DamagedFrameError(error, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
-        return cls(file, start, loaded, file.size() - start)
-
-    @classmethod
-    def load(cls, file: FileBytes, start: int) -> Self:
-        """Read the frame at byte `start` of `file`.
-
-        A writer may be at work: while reading fails and the header keeps changing, read
-        again.
-
-        Raises
-        ------
-        FormatError, UnsupportedError
-            There is no frame, a damaged one, or one that this library does not read.
-        StorageError
-            The file cannot be read.
-
-        """
-        for _ in range(len(_RETRIES)):
-            head = file.pread(FIRST_READ, start)
-            try:
-                return cls(file, start, *_read(file, start, head))
-            except FormatError:
-                if file.pread(FIXED_LEN, start) == head[:FIXED_LEN]:
-                    raise
-        return cls(file, start, *_read(file, start))
-
     def _adopt(self, loaded: Loaded) -> None:
         header = loaded.header
         self._base = self.start + header.header_len
         self._room = header.cbytes if header.nbytes else 0
         self._end = header.frame_len
-        self._behind = self._size - header.frame_len
-        self._orphaned_tail = self._behind > 0
+        self._orphaned_tail = True  # for all that is known
         if loaded.record is not None and loaded.sealed is not False:
             self._last_synced, self._sealed_from = loaded.record.last_synced, loaded.record.sealed_from
         else:  # what others wrote has no seals, and cannot be compared
@@ -296,8 +258,10 @@ class ContiguousState(CommittedFrame):
         self._pending = loaded.record is not None and loaded.record.pending
         super()._adopt(loaded)
 
-    def _first_sealed(self) -> int:
-        return max(self._sealed_from - len(self._raw_header), 0)
+    @property
+    def seals(self) -> range | None:
+        """The entries whose chunks have seals; None: no seal proves anything."""
+        return FileMark(self).seals
 
     # Reading.
 
@@ -385,18 +349,11 @@ class ContiguousState(CommittedFrame):
     def _is_other(self, *, whole: bool) -> bool:
         """Return whether the file says anything else than it did."""
         if whole:
-            return not self._is_same(_read_steadily(self.file, self.start)[0])
+            return not self._is_same(_read_steadily(self.file, self.start))
         try:
             return self._watch.differs()
         except OSError as error:
             raise storage_error(error, self.file.display_path) from error
-
-    def _watch_for(self, probe: bytes) -> _engine.Watch:
-        return _engine.Watch(self.file.read_fd, self.start, probe, None, self._proven)
-
-    @property
-    def _committed_range(self) -> tuple[int, int]:
-        return self._base + self._room, self.start + self.frame_len
 
     def _has_heir(self) -> bool:
         """Return whether another file has the name of this one."""
@@ -404,45 +361,43 @@ class ContiguousState(CommittedFrame):
             status = os.stat(self.path)
         except OSError:
             return False
-        return (status.st_dev, status.st_ino) != self.file.identity()
+        return (status.st_dev, status.st_ino) != self.file.identity
 
     def _reload(self) -> None:
         if self._has_heir():
             self._move(FileBytes.open(self.path))
             return
-        loaded, size = _read_steadily(self.file, self.start)
+        loaded = _read_steadily(self.file, self.start)
         with self._moved():
-            self._size = size
             self._adopt(loaded)
 
     def _move(self, file: FileBytes) -> None:
         """Go on with the file that has taken this one's name."""
         try:
-            other = registry.state_of((*file.identity(), self.start))
+            other = registry.state_of((*file.identity, self.start))
             if other is not None and registry.shares(self):  # this process made it, or found it first
                 file.close()
                 self.changes.clear()
                 self._dirty = False
                 self.successor = other
                 return
-            loaded, size = _read_steadily(file, self.start)
-            if self._writer.held:
+            loaded = _read_steadily(file, self.start)
+            if self.writing:
                 file.enable_writing()
-                self._writer.release()
-                self._writer.acquire(file.write_fd, self.path, shared=self._takes_lock_turns)
+                self._unlock_writing()
+                self._lock_writing(file.write_fd)
         except BaseException:
             file.close()
             raise
         with self._moved():
             self._replace_file(file)
-            self._size = size
             self._adopt(loaded)
 
     def _replace_file(self, file: FileBytes) -> None:
         """Take `file` for this frame's; readers may be busy in the old one."""
         old, self.file = self.file, file
-        registry.move(self, (*file.identity(), self.start))
-        self._retired.add(old)
+        registry.move(self, (*file.identity, self.start))
+        self._retire(old)
 
     # Writing, by one process at a time.
 
@@ -464,25 +419,26 @@ class ContiguousState(CommittedFrame):
 
         """
         with self.lock:
-            if self._writer.held:
+            if self.writing:
                 return
             self._check_behind()
             self.file.enable_writing()
             self._takes_lock_turns = takes_lock_turns
-            self._writer.acquire(self.file.write_fd, self.path, shared=takes_lock_turns)
+            self._lock_writing(self.file.write_fd)
             try:
                 self.follow()  # what the last writer did until it let go
                 self.prove()
                 self._check_behind()
             except BaseException:
-                self._writer.release()
+                self._unlock_writing()
                 raise
 
     def _check_behind(self) -> None:
-        if self._behind <= 0:
-            return
-        what = f"{self._behind} bytes follow"
         end = self.start + self.frame_len
+        behind = self.file.size() - end
+        if behind <= 0:
+            return
+        what = f"{behind} bytes follow"
         if self.file.pread(len(MAGIC), end) == MAGIC:
             what = "another frame follows"
         elif not self.start:
@@ -492,28 +448,16 @@ class ContiguousState(CommittedFrame):
             " only the last thing in a file can be changed"
         )
 
-    @property
-    def writing(self) -> bool:
-        """Whether this process has the frame for writing."""
-        return self._writer.held
-
     def disable_writing(self) -> None:
         """Let other processes write."""
-        self._writer.release()
+        self._unlock_writing()
 
     # Changing.
-
-    def mark(self) -> FileMark:
-        """Return what the frame is now."""
-        noted = self._noted()
-        noted["file"], noted["base"] = self.file, self._base
-        noted["room"], noted["end"] = self._room, self._end
-        return FileMark(noted)
 
     def _undo(self, mark: Any) -> None:
         """Come back to the chunks of `mark`; what was written behind them is an orphaned tail."""
         self._orphaned_tail = True
-        self._room, self._end = mark.room, mark.end
+        self._room, self._end = mark._room, mark._end
 
     def put(self, chunks: Sequence[bytes]) -> Sequence[int]:
         """Write `chunks` behind the frame's end."""
@@ -554,9 +498,9 @@ class ContiguousState(CommittedFrame):
     # Committing.
 
     def _write(self, index_chunk: bytes | None, *, sync: bool) -> None:
-        if self._writer.held and not self.unpublished and not self.start:
+        if self.writing and not self.unpublished and not self.start:
             self._check_name()
-        if len(self.index):
+        if self.index.length:
             self._write_chunks(index_chunk, sync=sync)
         elif self.start or self.unpublished:
             self._write_empty(sync=sync)
@@ -677,16 +621,16 @@ class ContiguousState(CommittedFrame):
             self.version += 1
             switch.file.path = os.path.realpath(self.path)
             if self._writer is not switch.lock:
-                self._writer.release()
+                self._unlock_writing()
                 self._writer = switch.lock
             if self.file is not switch.file:
-                self._retired.add(self.file)
+                self._retire(self.file)
                 self.file = switch.file
-            registry.move(self, (*switch.file.identity(), self.start))
+            registry.move(self, (*switch.file.identity, self.start))
             if switch.entries is not None:
                 self.index.assign(switch.entries)
             self._base = self.start + len(switch.header)
-            self._behind, self._new_name = 0, True
+            self._new_name = True
             self._stale_seals = self._stale_seals and switch.entries is not None and not self.sealing
             self.version += 1
             self.replacing = False
@@ -697,8 +641,7 @@ class ContiguousState(CommittedFrame):
         self._last_synced, self._sealed_from = switch.last_synced, switch.sealed_from
         self._pending = switch.pending or (self._pending and not self.sealing)
         self._orphaned_tail = True  # for all that is known
-        self._watch_anew(switch.probe, switch.proof)
-        self._remember(len(self.index))
+        self._remember(self.index.length, switch.probe, switch.proof)
         self.index.forget()
         self.switch = None
 
@@ -779,7 +722,7 @@ class ContiguousState(CommittedFrame):
     def _rewrite(self, fill: Callable[[FileBytes, int], tuple[int, Sequence[int]]], *, sync: bool) -> None:
         """Put a new file in the place of this one; `fill` writes chunks and tells entries."""
         final = os.path.realpath(self.path)
-        rule = ReplaceRule(path=self.path, identity=self.file.identity())
+        rule = ReplaceRule(path=self.path, identity=self.file.identity)
         rule.check(final)
         file, lock = FileBytes.create(aside_of(final), like=self.file, display_path=self.path), WriterLock()
         try:
@@ -901,9 +844,10 @@ class ContiguousState(CommittedFrame):
 
     def close(self) -> None:
         """Close the files."""
-        self._writer.release()
+        if self._writer is not None:
+            self._writer.release()
         self.file.close()
-        if self._retired.files:
+        if self._retired is not None:
             self._retired.close()
 
 
@@ -912,31 +856,58 @@ def range_in(file: FileBytes, base: int, room: int, entry: int, nchunk: int) -> 
     return (file.read_fd, base + entry, check_entry(entry, nchunk, room))
 
 
-def _read(file: FileBytes, start: int, head: bytes | None = None) -> tuple[Loaded, int]:
-    """Return what the frame at byte `start` says, which may begin with `head`, and the bytes from there to the end."""
-    if head is None:
-        head = file.pread(FIRST_READ, start)
+def _read(file: FileBytes, start: int, head: bytes) -> Loaded:
+    """Return what the frame at byte `start` says, which begins with `head`."""
     size, changed_at = file.size_and_time()  # of then or later, so that a commit meanwhile does not look cut off
-    size = max(size - start, 0)
     loaded = parse_frame(
         lambda nbytes, at: file.pread(nbytes, start + at),
-        size,
+        max(size - start, 0),
         lambda at, limit: (file.read_fd, start + at, limit),
         head=head,
     )
-    checked_tail(file.read_fd, start, loaded, changed_at)
-    return loaded, size
+    if loaded.sealed is not False and after_power_loss(changed_at):
+        check_tail(file.read_fd, start, loaded)
+    return loaded
 
 
-def _read_steadily(file: FileBytes, start: int) -> tuple[Loaded, int]:
-    """Return the same, read again while a writer may be between two of its writes."""
+def _read_again(file: FileBytes, start: int, head: bytes, error: FormatError, *, recover: bool) -> Loaded:
+    """Return the same, after `error`: the frame as others write it meanwhile, or its newest intact commit.
+
+    Raises
+    ------
+    DamagedFrameError
+        It is damaged, there is an intact commit in it, and nobody asks to `recover` that.
+    FormatError, UnsupportedError
+        There is no frame, a damaged one, or one that this library does not read.
+
+    """
+    for _ in range(len(_RETRIES)):
+        before, head = head, file.pread(FIRST_READ, start)
+        if head[:FIXED_LEN] == before[:FIXED_LEN]:
+            break
+        try:
+            return _read(file, start, head)
+        except FormatError as other:
+            error = other
+    if isinstance(error, NewerFormatError):
+        raise error
+    loaded = newest_intact(file, start, glance=not recover)
+    if loaded is None:
+        raise error
+    if not recover:
+        raise DamagedFrameError(error, nchunks=len(loaded.index), nbytes=loaded.header.nbytes) from error
+    return loaded
+
+
+def _read_steadily(file: FileBytes, start: int) -> Loaded:
+    """Return the same, of a frame that was there: read again while a writer may be between two of its writes."""
     for pause in _RETRIES:
         before = file.pread(FIXED_LEN, start)
         try:
-            loaded, size = _read(file, start)
+            loaded = _read(file, start, file.pread(FIRST_READ, start))
         except FormatError:
             time.sleep(pause)
             continue
         if loaded.raw_header[:FIXED_LEN] == before:
-            return loaded, size
-    return _read(file, start)
+            return loaded
+    return _read(file, start, file.pread(FIRST_READ, start))

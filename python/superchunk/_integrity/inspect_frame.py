@@ -36,7 +36,7 @@ from superchunk._format.metalayers import MAX_METALAYERS, PLACEHOLDERS, read_met
 from superchunk._format.trailer import TAIL_LEN, Trailer, trailer_len
 from superchunk._integrity.budget import Budget
 from superchunk._integrity.report import PartReport
-from superchunk._store.recovery import commits
+from superchunk._store.older_commits import commits
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@
     handle ── use ──┘   └── successor                 of the file that replaced ours, which the next access goes over to
 
 A `FrameStore` is a handle on the one state that the handles of this process share; chunks, metalayers and commits
-are the business of that state, in one file (`contiguous`) or in a directory (`sparse`).
+are the business of that state, in one file (`contiguous_frame`) or in a directory (`sparse_frame`).
 
 A handle sees whole states. What waits for its commit is seen by the handles that have a part in it; when another
 handle looks, it is committed. While a change is under way, the thread that makes it sees it; other threads that have
@@ -23,24 +23,25 @@ from __future__ import annotations
 import errno
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
 from superchunk import _engine
 from superchunk._format.metalayers import MAX_METALAYERS
-from superchunk._store import registry
-from superchunk._store.changes import Change
-from superchunk._store.contiguous import ContiguousState
-from superchunk._store.folder import is_folder
-from superchunk._store.names import find_name
+from superchunk._store import open_frames as registry
+from superchunk._store.changes_and_undo import Change
+from superchunk._store.chunk_folder import is_folder
+from superchunk._store.chunk_list_view import TableView
+from superchunk._store.contiguous_frame import ContiguousState
+from superchunk._store.frame_names import find_name
+from superchunk._store.lock_file import LockSidecar
 from superchunk._store.options import OpenOptions
-from superchunk._store.protocol import Snapshot
-from superchunk._store.sidecar import LockSidecar
-from superchunk._store.target import ReplaceRule, absolute_path, check_target
-from superchunk._store.view import TableView
+from superchunk._store.path_target import ReplaceRule, check_target
+from superchunk._store.store_interface import Snapshot
 from superchunk.exceptions import ArgumentError, ClosedError, ReadOnlyError, StorageError, SuperchunkError
+from superchunk.params import absolute_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,13 +51,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box
-    from superchunk._store.changes import PastTable
-    from superchunk._store.committed import CommittedFrame
+    from superchunk._store.changes_and_undo import PastTable
+    from superchunk._store.frame_commit import CommittedFrame
+    from superchunk._store.open_frames import Use
     from superchunk._store.options import OpenKeywords
-    from superchunk._store.protocol import ChunkList, FrameSettings
-    from superchunk._store.registry import Use
-    from superchunk._store.sparse import SparseState
-    from superchunk._store.staging import StagedChunk
+    from superchunk._store.sparse_frame import SparseState
+    from superchunk._store.staged_files import StagedChunk
+    from superchunk._store.store_interface import ChunkList, FrameSettings
 
 __all__ = ["FrameStore"]
 
@@ -84,8 +85,8 @@ class _HandleChange(Change):
         if state.changes or state.switch is not None:
             state.heal()
         if not state.writing:  # after a fork, or with another file in place of ours
-            state.enable_writing(takes_lock_turns=handle._sidecar is not None)  # noqa: SLF001
-        state.sync_level, state.sealing = handle._writes_with  # noqa: SLF001
+            state.enable_writing(takes_lock_turns=handle._sidecar is not None)
+        state.sync_level, state.sealing = handle._writes_with
         state.follow()
         self._seen = state.version
         begun: CommittedFrame | None = super().begin()
@@ -97,8 +98,8 @@ class _HandleChange(Change):
         try:
             super().end(kind)
         finally:
-            if handle._seen == self._seen:  # noqa: SLF001 - of this file
-                handle._seen = state.version  # noqa: SLF001
+            if handle._seen == self._seen:
+                handle._seen = state.version
 
 
 class FrameStore(TableView):
@@ -271,7 +272,9 @@ class FrameStore(TableView):
         for left in range(_MOST_MOVES, -1, -1):
             store = None
             try:
-                use = _use_of(name, chosen.offset, mend=writable, private=pinned, recover=chosen.recover)
+                use = ContiguousState.opened(name, chosen.offset, private=pinned, recover=chosen.recover)  # as most are
+                if use is None:
+                    use = _use_elsewhere(name, chosen.offset, mend=writable, private=pinned, recover=chosen.recover)
                 store = cls(use, name, writable=False, options=chosen, pinned=pinned)
                 # One that was loaded just now has nothing to catch up with.
                 if writable or chosen.locking or len(use.state.uses) > 1:
@@ -430,7 +433,10 @@ class FrameStore(TableView):
         if not self.writable:
             raise ReadOnlyError(f"{self.path}: cannot change it in reading mode")
         lock_turns = None if self._sidecar is None else self._lock_turns
-        change = _HandleChange(self._frame, self._token, transaction=transaction, at_once=lock_turns is not None)
+        state = self._state
+        if state is None or state.successor is not None:
+            state = self._frame
+        change = _HandleChange(state, self._token, transaction=transaction, at_once=lock_turns is not None)
         change.handle = self
         return _engine.Section(change, None if lock_turns is None else self._turn(lock_turns))
 
@@ -635,12 +641,15 @@ class FrameStore(TableView):
 
     def identity(self) -> tuple[int, int]:
         """Return device and inode of the file that the frame, or the index of a directory, is in."""
-        return self._frame.file.identity()
+        return self._frame.file.identity
 
     @property
     def meta(self) -> Mapping[str, bytes]:
         """The fixed metalayers, raw."""
-        return self._open.meta
+        state = self._state
+        if state is None or state.successor is not None or state.meta:
+            return self._open.meta
+        return state.meta  # a frame that has none never gets one
 
     @property
     def dead_bytes(self) -> int:
@@ -669,7 +678,9 @@ class FrameStore(TableView):
         if table is not state:
             return Snapshot(table.index.copy(), table.place, table.fixed_size, table.seals, state.most_stored())
         with state.lock:
-            return Snapshot(state.index.copy(), state.mark().place, state.fixed_size, state.seals, state.most_stored())
+            return Snapshot(
+                state.index.copy(), state.mark_type(state).place, state.fixed_size, state.seals, state.most_stored()
+            )
 
     def prove(self) -> None:
         """Compare index and metadata with the frame's fingerprint, if that was put off.
@@ -739,7 +750,7 @@ class FrameStore(TableView):
             state.del_vlmeta(name)
 
     def reserve(self, count: int) -> range:
-        """Set chunk ids aside for files that other processes place; see `_store.staging`.
+        """Set chunk ids aside for files that other processes place; see `_store.staged_files`.
 
         Raises
         ------
@@ -834,7 +845,13 @@ class FrameStore(TableView):
                     raise StorageError(f"{self.path}: cannot close it in the middle of a change or a transaction")
                 if not inside:
                     state.commit()
-        self._let_go()
+        use = self._use
+        self._state = None
+        if self._sidecar is not None:
+            self._sidecar.close()
+        if use is not None:
+            use.leave()
+        self._use = None
 
     def publish(self) -> None:
         """Commit what waits; a frame made with ``publish=False`` has its name then.
@@ -859,13 +876,9 @@ class FrameStore(TableView):
             self._let_go()
 
     def _let_go(self) -> None:
-        use = self._use
-        self._state = None
-        if self._sidecar is not None:
-            self._sidecar.close()
-        if use is not None:
-            use.leave()
-        self._use = None
+        """Close the handle without a commit."""
+        self.writable = False
+        self.close()
 
     def __del__(self) -> None:
         """Close a handle that was dropped; a frame that nobody has given its name to is no more."""
@@ -885,36 +898,26 @@ class FrameStore(TableView):
                 self._let_go()
 
 
-def _use_of(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
-    """Return a use of the state of the frame of that name, though it may be replaced just now."""
-    for left in range(_MOST_MOVES, -1, -1):
-        try:
-            return ContiguousState.opened(name, offset, private=private, recover=recover)  # as most are
-        except FileNotFoundError:
-            pass
-        except StorageError:
-            if not is_folder(name):
-                raise
-        try:
-            return _use_elsewhere(name, offset, mend=mend, private=private, recover=recover)
-        except FileNotFoundError:
-            if not left or find_name(name) is None:
-                raise
-    raise AssertionError
-
-
 def _use_elsewhere(name: str, offset: int, *, mend: bool, private: bool, recover: bool) -> Use:
     """Return a use of the state of a directory, or of a frame that has another name while it is replaced."""
-    place = find_name(name, mend=mend) or name
-    if not is_folder(place):
-        return ContiguousState.opened(place, offset, private=private, recover=recover)
-    if offset:
-        raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
-    return _sparse_state().opened(name, private=private, recover=recover, place=place)
+    for left in range(_MOST_MOVES, -1, -1):
+        place = find_name(name, mend=mend) or name
+        if is_folder(place):
+            if offset:
+                raise ValueError(f"offset: expected 0 for the directory of a sparse frame, got {offset}")
+            with suppress(FileNotFoundError):
+                return _sparse_state().opened(name, private=private, recover=recover, place=place)
+        else:
+            use = ContiguousState.opened(place, offset, private=private, recover=recover)
+            if use is not None:
+                return use
+        if not left or find_name(name) is None:
+            break
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
 def _sparse_state() -> type[SparseState]:
-    from superchunk._store.sparse import SparseState  # most frames are files
+    from superchunk._store.sparse_frame import SparseState  # most frames are files
 
     return SparseState
 

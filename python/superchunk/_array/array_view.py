@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from superchunk._array.geometry import geometry_of
+from superchunk._array.chunk_geometry import geometry_of
 from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from superchunk._array.geometry import ArrayGeometry
+    from superchunk._array.chunk_geometry import ArrayGeometry
     from superchunk._codec.decoder import Decoder
     from superchunk._schunk.handle import Handle
-    from superchunk._store.protocol import ChunkList, ChunkStore
+    from superchunk._store.store_interface import ChunkList, ChunkStore
     from superchunk.params import CParams, DParams
     from superchunk.schunk import SChunk
 

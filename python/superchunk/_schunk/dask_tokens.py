@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk._codec.stored_chunks import chunk_bytes
 from superchunk._format.header import FIXED_LEN, FrameHeader
-from superchunk._store.file import FileBytes, storage_error
-from superchunk._store.folder import INDEX_NAME, chunk_name, joined, list_folder
-from superchunk._store.frames import FrameStore
+from superchunk._store.chunk_folder import INDEX_NAME, chunk_name, joined, list_folder
+from superchunk._store.frame_store import FrameStore
+from superchunk._store.os_file import FileBytes, storage_error
 from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from superchunk._schunk.handle import Handle
-    from superchunk._store.protocol import ChunkStore
+    from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["token_of"]
 
