@@ -1,7 +1,7 @@
 """The laboratory of sizes: chunks are at most a hundredth larger than those of C-Blosc2 with the same parameters.
 
-A *cell* is a family of data with drawn parameters, a codec, a level, a filter, a block size and a split mode. Both packages
-compress the same bytes; the ratio is our chunk's length over theirs. A cell is reproduced by its seed alone.
+A *cell* is a family of data with drawn parameters, a codec, a level, a filter, a block size and a split mode. Both
+packages compress the same bytes; the ratio is our chunk's length over theirs. A cell is reproduced by its seed alone.
 
 Run by hand: ``python -m labs.sizes --cells 20000`` in ``tests``; ``--search SECONDS`` looks for the worst cell instead,
 by changing the parameters of the families towards larger ratios.
@@ -71,12 +71,14 @@ def prices(rng: Rng, nbytes: int) -> Array:
 @family
 def temperatures(rng: Rng, nbytes: int) -> Array:
     n = nbytes // 8
-    return np.round(15 + 10 * np.sin(np.arange(n) / _log(rng, 20, 5000)) + rng.normal(scale=rng.uniform(0, 2), size=n), 1)
+    return np.round(
+        15 + 10 * np.sin(np.arange(n) / _log(rng, 20, 5000)) + rng.normal(scale=rng.uniform(0, 2), size=n), 1
+    )
 
 
 @family
 def thirds(rng: Rng, nbytes: int) -> Array:
-    return rng.integers(0, int(_log(rng, 10, 1e5)), nbytes // 8) / rng.choice([3.0, 7.0, 100.0, 1000.0])
+    return np.divide(rng.integers(0, int(_log(rng, 10, 1e5)), nbytes // 8), float(rng.choice([3, 7, 100, 1000])))
 
 
 @family
@@ -278,7 +280,9 @@ def one_hot(rng: Rng, nbytes: int) -> Array:
 
 @family
 def words(rng: Rng, nbytes: int) -> Array:
-    vocabulary = [bytes(rng.integers(97, 123, int(rng.integers(2, 12)), dtype="u1")) for _ in range(int(_log(rng, 20, 5000)))]
+    vocabulary = [
+        bytes(rng.integers(97, 123, int(rng.integers(2, 12)), dtype="u1")) for _ in range(int(_log(rng, 20, 5000)))
+    ]
     picks = rng.zipf(1.3, nbytes // 6) % len(vocabulary)
     return np.frombuffer(b" ".join([vocabulary[pick] for pick in picks])[:nbytes], "u1")
 
@@ -286,8 +290,12 @@ def words(rng: Rng, nbytes: int) -> Array:
 @family
 def lines(rng: Rng, nbytes: int) -> Array:
     n = nbytes // 40
-    text = "\n".join(f"{a:08d} GET /data/{b:05d} {c:.3f}" for a, b, c in zip(
-        np.cumsum(rng.integers(1, 99, n)), rng.integers(0, 500, n), rng.exponential(size=n), strict=True))
+    text = "\n".join(
+        f"{a:08d} GET /data/{b:05d} {c:.3f}"
+        for a, b, c in zip(
+            np.cumsum(rng.integers(1, 99, n)), rng.integers(0, 500, n), rng.exponential(size=n), strict=True
+        )
+    )
     return np.frombuffer(text.encode(), "u1")
 
 
@@ -303,7 +311,9 @@ def utf32(rng: Rng, nbytes: int) -> Array:
 
 @family
 def base64(rng: Rng, nbytes: int) -> Array:
-    return np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "u1")[rng.integers(0, 64, nbytes)]
+    return np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "u1")[
+        rng.integers(0, 64, nbytes)
+    ]
 
 
 # Images and sound.
@@ -313,15 +323,19 @@ def base64(rng: Rng, nbytes: int) -> Array:
 def photograph(rng: Rng, nbytes: int) -> Array:
     side = int(math.sqrt(nbytes))
     y, x = np.mgrid[:side, :side]
-    image = 128 + 60 * np.sin(x / _log(rng, 5, 300)) * np.cos(y / _log(rng, 5, 300)) + rng.normal(scale=rng.uniform(0, 6), size=(side, side))
-    return image.clip(0, 255).astype("u1").ravel()
+    image = (
+        128
+        + 60 * np.sin(x / _log(rng, 5, 300)) * np.cos(y / _log(rng, 5, 300))
+        + rng.normal(scale=rng.uniform(0, 6), size=(side, side))
+    )
+    return np.asarray(image.clip(0, 255), "u1").ravel()
 
 
 @family
 def image_uint16(rng: Rng, nbytes: int) -> Array:
     side = int(math.sqrt(nbytes / 2))
     y, x = np.mgrid[:side, :side]
-    return rng.poisson(200 + 180 * np.sin(x / _log(rng, 5, 300)) * np.cos(y / 50)).astype("u2").ravel()
+    return np.asarray(rng.poisson(200 + 180 * np.sin(x / _log(rng, 5, 300)) * np.cos(y / 50)), "u2").ravel()
 
 
 @family
@@ -459,7 +473,7 @@ def truncated_mantissa(rng: Rng, nbytes: int) -> Array:
 def field_2d(rng: Rng, nbytes: int) -> Array:
     side = int(math.sqrt(nbytes / 4))
     y, x = np.mgrid[:side, :side] / _log(rng, 5, 200)
-    return (np.sin(x) * np.cos(y) + rng.normal(scale=_log(rng, 1e-6, 0.1), size=x.shape)).astype("f4").ravel()
+    return np.asarray(np.sin(x) * np.cos(y) + rng.normal(scale=_log(rng, 1e-6, 0.1), size=x.shape), "f4").ravel()
 
 
 # Bytes.
@@ -660,11 +674,16 @@ def main() -> int:
     if options.search:
         report, most = search(options.search, options.first), 1.02
         for ratio, cell in sorted(report.ratios, key=lambda pair: -pair[0])[:10]:
-            print(f"{ratio:.4f} {cell}")
+            sys.stdout.write(f"{ratio:.4f} {cell}\n")
     else:
-        report, most = run(options.cells, options.first, options.largest, print), MOST
+        report, most = (
+            run(options.cells, options.first, options.largest, lambda line: sys.stdout.write(line + "\n")),
+            MOST,
+        )
     worst = max((ratio for ratio, _ in report.ratios), default=0.0)
-    print(f"{len(report.ratios)} cells, {len(report.over)} over {MOST}, worst {worst:.4f}, mean {report.mean:.4f}")
+    sys.stdout.write(
+        f"{len(report.ratios)} cells, {len(report.over)} over {MOST}, worst {worst:.4f}, mean {report.mean:.4f}\n"
+    )
     return int(worst > most)
 
 
