@@ -40,6 +40,10 @@ const GREEDY: Search = Search {
     changes: &[CParameter::Strategy(Strategy::ZSTD_greedy), CParameter::SearchLog(4), CParameter::MinMatch(5)],
 };
 
+/// Zstd's level 9 with a look one byte ahead, where level 9 looks two ahead.
+const LAZY: Search =
+    Search { level: 9, changes: &[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4)] };
+
 /// Zstd's strongest level, but with one pass over the first 128 KiB instead of two, with fewer tries at each position, and
 /// content with a match of 64 bytes.
 const STRONG: Search = Search {
@@ -47,15 +51,15 @@ const STRONG: Search = Search {
     changes: &[CParameter::Strategy(Strategy::ZSTD_btultra), CParameter::SearchLog(6), CParameter::TargetLength(64)],
 };
 
-/// The searches for each `clevel`: at most two that are quicker, the quickest first, and the level's own.
+/// The searches for each `clevel`: some that are quicker, the quickest first, and the level's own.
 const LADDERS: [&[Search]; 10] = [
     &[level(1)],
     &[level(1)],
     &[level(1), level(3)],
     &[level(1), level(3), level(5)],
     &[level(3), level(5), level(7)],
-    &[level(3), GREEDY, level(9)],
-    &[level(3), GREEDY, level(11)],
+    &[level(3), GREEDY, LAZY, level(9)],
+    &[GREEDY, LAZY, level(11)],
     &[GREEDY, level(9), level(13)],
     &[GREEDY, level(9), level(15)],
     &[level(13), STRONG, level(22)],
