@@ -24,12 +24,13 @@ DAMAGES ?= 1000
 EXAMPLES ?= 100000
 # Cases that the laboratory of schedules draws when it is run by hand, and their seed.
 CASES ?= 5000
+SIZES ?= 20000
 SEED ?= 1
 # Interrupts at most of each grain, drawn from all (0: every one), and seconds of real signals.
 INTERRUPTS ?= 0
 SECONDS_OF_SIGNALS ?= 300
 
-.PHONY: help demo test test-peer test-rust test-python check bench bench-quick bench-matrix bench-more figures lab lab-paths lab-repair lab-arrays lab-schedules lab-interrupts fuzz docs build wheel format clean
+.PHONY: help demo test test-peer test-rust test-python check bench bench-quick bench-matrix bench-more figures lab lab-paths lab-repair lab-arrays lab-schedules lab-interrupts lab-sizes fuzz docs build wheel format clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r verb does; do printf '  make %-14s %s\n' "$$verb" "$$does"; done
@@ -89,6 +90,9 @@ lab-interrupts: $(BUILT) ## interrupt every line and bytecode of every operation
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --grain line --cases $(INTERRUPTS) --seed $(SEED)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --grain signal --cases $(INTERRUPTS) --seed $(SEED)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.interrupts --signals --seconds $(SECONDS_OF_SIGNALS) --seed $(SEED)
+
+lab-sizes: $(BUILT) ## compare the sizes of SIZES=20000 chunks with those of C-Blosc2; --search looks for the worst
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m labs.sizes --cells $(SIZES)
 
 fuzz: $(BUILT) ## run every fuzz target, a minute each
 	PYTHON=$(abspath $(BIN))/python fuzz/run

@@ -2,7 +2,6 @@
 
 pub mod chunk;
 pub mod codecs;
-mod copy;
 pub mod cpu;
 pub mod encode;
 pub mod error;
@@ -18,6 +17,7 @@ mod oneshot;
 mod options;
 pub mod params;
 pub mod pool;
+mod prefetch;
 pub mod shape;
 pub mod source;
 #[cfg(test)]

@@ -180,26 +180,22 @@ impl EncodeParams {
             SplitMode::Auto | SplitMode::ForwardCompat if self.options.blosc1 => {
                 self.compressor != Compressor::BuiltIn(Codec::Zstd)
             }
-            // C-Blosc2 splits only what is shuffled, and never for LZ4HC and zlib. There, too, planes of noise are better stored
-            // plain and constant ones as runs: that takes less time both ways, and mostly less room.
             SplitMode::Auto | SplitMode::ForwardCompat => {
-                let (clevel, ids) = (self.options.clevel, &self.options.filters);
-                let shuffled = ids.contains(&filters::SHUFFLE);
-                let bitshuffled = ids.contains(&filters::BITSHUFFLE);
                 let planes = match self.compressor {
-                    Compressor::BuiltIn(Codec::Lz4Hc) => shuffled || bitshuffled && clevel <= 5,
-                    Compressor::BuiltIn(Codec::Zstd) => shuffled && clevel <= 5,
-                    _ => shuffled,
+                    Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib) => false,
+                    Compressor::BuiltIn(Codec::Zstd) => self.options.clevel <= 5,
+                    _ => true,
                 };
-                planes && typesize <= MAX_AUTO_STREAMS && blocksize / typesize >= MIN_AUTO_STREAM
+                planes && self.is_split_by_planes(typesize, blocksize)
             }
         }
     }
 
-    /// Whether C-Blosc2 would split the blocks of a chunk. What it leaves whole has blocks of another size.
-    fn splits_elsewhere(&self, typesize: usize, nbytes: usize) -> bool {
-        let auto = !matches!(self.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib));
-        self.splits(typesize, nbytes) && (auto || self.splitmode == SplitMode::Always)
+    /// Whether blocks are shuffled and their planes are long enough for streams of their own.
+    fn is_split_by_planes(&self, typesize: usize, blocksize: usize) -> bool {
+        self.options.filters.contains(&filters::SHUFFLE)
+            && typesize <= MAX_AUTO_STREAMS
+            && blocksize / typesize >= MIN_AUTO_STREAM
     }
 
     /// Whether the codec takes its time, and larger blocks.
@@ -212,6 +208,19 @@ impl EncodeParams {
         let typesize = usize::from(stored_typesize(self.options.typesize));
         let whole = blocksize > 0 && blocksize.is_multiple_of(typesize) && self.may_split(typesize, blocksize);
         if whole && self.splits(typesize, blocksize) { typesize } else { 1 }
+    }
+
+    /// Into how many streams a full block may be split where that is measured: LZ4HC and zlib leave blocks whole in
+    /// C-Blosc2, and planes that are incompressible or constant are better off alone.
+    pub(crate) fn other_nstreams(&self, blocksize: usize) -> usize {
+        let typesize = usize::from(stored_typesize(self.options.typesize));
+        let own = self.nstreams(blocksize);
+        let is_open = matches!(self.splitmode, SplitMode::Auto | SplitMode::ForwardCompat)
+            && matches!(self.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib))
+            && !self.options.blosc1
+            && blocksize.is_multiple_of(typesize)
+            && self.is_split_by_planes(typesize, blocksize);
+        if is_open { typesize } else { own }
     }
 
     /// The level that the codec gets. BloscLZ of C-Blosc does not decline what that of C-Blosc2 declines from level 3 on.
@@ -259,7 +268,7 @@ impl EncodeParams {
             }
         } else if self.options.blosc1 {
             nbytes
-        } else if clevel > 0 && self.splits_elsewhere(typesize, nbytes) {
+        } else if clevel > 0 && self.splits(typesize, nbytes) {
             let stream = [0, 32, 32, 32, 64, 64, 64, 128, 256, 512][clevel] * KIB;
             (stream * typesize).clamp(32 * KIB, 4 * KIB * KIB)
         } else if nbytes >= 32 * KIB {

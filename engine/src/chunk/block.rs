@@ -11,7 +11,6 @@ use super::streams::{Stream, Streams};
 use super::worker::{Worker, resize};
 use super::{Chunk, NOT_OPENED};
 use crate::codecs::{CodecFormat, Decoder, ndlz};
-use crate::copy::copy;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters::{Joint, MAX_PLANES};
@@ -94,7 +93,7 @@ impl Chunk<'_> {
     /// Decode block 0 into `dst`, and keep it for the others.
     fn decode_reference(&self, dst: &mut [u8], worker: &mut Worker, user: Option<&dyn User>) -> Result<()> {
         if self.reference_begun.swap(true, Ordering::Relaxed) {
-            copy(self.reference(Some(worker), user)?, dst);
+            dst.copy_from_slice(self.reference(Some(worker), user)?);
             return Ok(());
         }
         let mut done = false;
@@ -108,7 +107,7 @@ impl Chunk<'_> {
         };
         let decoded = self.reference.get_or_init(decoded).as_ref().map_err(Clone::clone)?;
         if !done {
-            copy(decoded, dst);
+            dst.copy_from_slice(decoded);
         }
         Ok(())
     }
@@ -289,7 +288,7 @@ impl Chunk<'_> {
             let end = self.end_of(usize::try_from(at).unwrap_or(usize::MAX));
             let payload = data.get(4..end - usize::try_from(at).unwrap_or(0)).unwrap_or_default();
             if payload.len() == out.len() {
-                copy(payload, out);
+                out.copy_from_slice(payload);
                 return Ok(());
             }
             return self.decode_coded(nblock, at + 4, payload, out, decoder, user);
@@ -299,7 +298,7 @@ impl Chunk<'_> {
         for out in out.chunks_exact_mut((out.len() / nstreams).max(1)) {
             match streams.next(out.len())? {
                 Stream::Run(value) => out.fill(value),
-                Stream::Stored(bytes) => copy(bytes, out),
+                Stream::Stored(bytes) => out.copy_from_slice(bytes),
                 Stream::Coded(bytes) => {
                     let at = at + (streams.from - bytes.len()) as u64;
                     self.decode_coded(nblock, at, bytes, out, decoder, user)?;
@@ -350,7 +349,7 @@ impl Chunk<'_> {
             Body::Memcpyed => {
                 let at = self.header.len() + from;
                 match self.bytes.get(at..at + dst.len()) {
-                    Some(bytes) => copy(bytes, dst),
+                    Some(bytes) => dst.copy_from_slice(bytes),
                     None => self.source.read_all(at as u64, dst, "memcpyed chunk")?,
                 }
             }

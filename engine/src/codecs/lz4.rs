@@ -256,10 +256,6 @@ impl HcDict {
 #[expect(unsafe_code, reason = "the state is not changed any more")]
 unsafe impl Sync for HcDict {}
 
-/// How much a probe skips. With 9, streams that LZ4HC or zlib shorten by a hundredth were taken for incompressible. More than
-/// 4 makes little difference to the time.
-const SCOUT_ACCELERATION: c_int = 4;
-
 /// The fast encoder.
 pub(super) struct FastEncoder {
     stream: Stream,
@@ -271,11 +267,6 @@ impl FastEncoder {
     /// Makes an encoder for `clevel` 1..9: the higher, the less it skips.
     pub(super) fn new(clevel: u8, dict: Option<Arc<FastDict>>) -> Result<Self> {
         Ok(Self { stream: Stream::new()?, acceleration: 10 - c_int::from(clevel.min(9)), dict })
-    }
-
-    /// Makes one that takes the least time.
-    pub(super) fn probe() -> Result<Self> {
-        Ok(Self { acceleration: SCOUT_ACCELERATION, ..Self::new(1, None)? })
     }
 
     /// Compresses, or `None` if the result does not fit.
@@ -317,54 +308,9 @@ impl std::fmt::Debug for FastEncoder {
     }
 }
 
-/// The fast encoder for one piece of a stream after the other, each of which may repeat what is before it.
-pub(super) struct PieceEncoder<const PIECE: usize> {
-    stream: Stream,
-    scratch: Box<[u8]>,
-}
-
-impl<const PIECE: usize> PieceEncoder<PIECE> {
-    /// Makes an encoder.
-    pub(super) fn new() -> Result<Self> {
-        // More than the library ever makes of a piece: it must not run out of room in the middle of a stream.
-        Ok(Self { stream: Stream::new()?, scratch: vec![0; PIECE + PIECE / 128 + 64].into() })
-    }
-
-    /// Compresses all whole pieces of a stream, and says of each whether it gets shorter.
-    #[expect(unsafe_code, reason = "calls of the library")]
-    pub(super) fn encode(&mut self, src: &[u8], mut found: impl FnMut(&[u8; PIECE], bool)) {
-        let state = self.stream.0.as_ptr();
-        // SAFETY: the state is live and exclusively held; this forgets all earlier input.
-        unsafe { ffi::LZ4_resetStream_fast(state) };
-        for piece in src.as_chunks::<PIECE>().0 {
-            let Some((nbytes, capacity)) = lengths(piece, &self.scratch) else { return };
-            // SAFETY: the state is live and exclusively held; `nbytes` bytes are readable and `capacity` bytes
-            // writable; all other input that it knows is in front of them in `src`.
-            let result = unsafe {
-                ffi::LZ4_compress_fast_continue(
-                    state,
-                    start(piece),
-                    start_mut(&mut self.scratch),
-                    nbytes,
-                    capacity,
-                    SCOUT_ACCELERATION,
-                )
-            };
-            let written = self.stream.outcome(result);
-            found(piece, written.is_some_and(|length| length < PIECE));
-        }
-    }
-}
-
-impl<const PIECE: usize> std::fmt::Debug for PieceEncoder<PIECE> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("lz4::PieceEncoder").field("piece", &PIECE).finish_non_exhaustive()
-    }
-}
-
 /// The library's thorough levels for each `clevel`, from the quickest that may do to the level's own.
 const LADDERS: [&[c_int]; 10] =
-    [&[1], &[1], &[2], &[2, 3], &[2, 4], &[2, 5], &[2, 4, 6], &[2, 5, 7], &[2, 5, 8], &[2, 5, 7, 8, 9]];
+    [&[1], &[1], &[2], &[2, 3], &[2, 4], &[2, 5], &[2, 4, 6], &[2, 5, 7], &[2, 5, 8], &[2, 6, 9]];
 
 /// The thorough encoder.
 pub(super) struct HcEncoder {
@@ -384,11 +330,6 @@ impl HcEncoder {
     /// How many searches there are.
     pub(super) fn candidates(&self) -> usize {
         self.ladder.len()
-    }
-
-    /// Roughly the time that a search takes.
-    pub(super) fn cost(&self, candidate: usize) -> u16 {
-        1 << self.ladder[candidate]
     }
 
     /// Compresses with a search, or `None` if the result does not fit. A dictionary is laid out for the level's own.

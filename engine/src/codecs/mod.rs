@@ -29,7 +29,6 @@ mod blosclz;
 mod decoder;
 mod dict;
 mod encoder;
-mod incompressible;
 mod lz4;
 pub(crate) mod ndlz;
 #[cfg(feature = "zlib")]
@@ -40,7 +39,6 @@ mod zstd;
 pub use decoder::Decoder;
 pub use dict::{DecodeDict, PreparedDict, train_dictionary};
 pub use encoder::Encoder;
-pub use incompressible::IncompressibleFinder;
 
 use std::ops::RangeInclusive;
 

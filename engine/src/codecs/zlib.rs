@@ -14,8 +14,6 @@
 
 mod quick;
 
-use std::ops::Range;
-
 use super::Verdict;
 use quick::Quick;
 
@@ -33,13 +31,8 @@ const HEADER: usize = 2;
 const DICTIONARY: u8 = 0x20;
 /// Bytes of the wrapper behind it.
 const CHECKSUM: usize = 4;
-/// Bytes before a block of deflate that is stored plain, where it begins at a whole byte; the first one of the last block.
-const STORED: usize = 5;
-const LAST: u8 = 1;
-
 /// libdeflate's levels that may do for each `clevel`, from the quickest on.
-const LADDERS: [&[u16]; 10] =
-    [&[], &[1], &[1], &[1, 3], &[1, 3], &[1, 3, 5], &[1, 3, 5], &[1, 3, 5], &[1, 3, 5, 6], &[1, 3, 5, 6, 8]];
+const LADDERS: [&[u16]; 10] = [&[], &[1], &[1], &[1, 3], &[1, 3], &[1, 5], &[1, 5], &[3, 5], &[3, 6], &[5, 8]];
 
 /// An encoder with its contexts: those of libdeflate are made when they are needed.
 pub(super) struct Encoder {
@@ -60,12 +53,6 @@ impl Encoder {
         self.ladder.len() + 1
     }
 
-    /// Roughly the time that a search takes.
-    pub(super) fn cost(&self, candidate: usize) -> u16 {
-        // In units of a level of libdeflate; zlib-rs takes about three times as long for what they find.
-        self.ladder.get(candidate).map_or(3 * u16::from(self.own.clevel), |&level| level)
-    }
-
     /// Compresses with a search, or `None` if the result does not fit.
     pub(super) fn encode(&mut self, candidate: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let Some(slot) = self.quick.get_mut(candidate) else { return self.own.encode(src, dst) };
@@ -74,16 +61,6 @@ impl Encoder {
             none => none.insert(Compressor::new(CompressionLvl::new(self.ladder[candidate].into()).ok()?)),
         };
         context.zlib_compress(src, dst).ok()
-    }
-
-    /// Compresses with the level's own search, but for parts that are stored.
-    pub(super) fn encode_around(
-        &mut self,
-        incompressible: &[Range<usize>],
-        src: &[u8],
-        dst: &mut [u8],
-    ) -> Option<usize> {
-        self.own.encode_around(incompressible, src, dst)
     }
 }
 
@@ -128,90 +105,26 @@ impl Own {
 
     /// Compresses, or `None` if the result does not fit.
     fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        self.encode_around(&[], src, dst)
-    }
-
-    /// Compresses but for parts that are stored, or `None` if the result does not fit.
-    fn encode_around(&mut self, incompressible: &[Range<usize>], src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let (header, rest) = dst.split_at_mut_checked(HEADER)?;
-        let room = rest.len().checked_sub(CHECKSUM)?;
-        let Some(length) = self.write_parts(incompressible, src, Unfilled { room: &mut rest[..room], length: 0 })
-        else {
-            // A context that did not get to its end cannot be used again: zlib-rs 0.6 keeps what it could not write
-            // through a reset, and later panics over it.
-            if let Deflate::ZlibRs(_) = self.deflate {
-                self.deflate = deflate(self.clevel);
+        let capacity = rest.len().checked_sub(CHECKSUM)?;
+        let length = match &mut self.deflate {
+            Deflate::Quick(quick) => quick.encode(src, true, &mut rest[..capacity]),
+            Deflate::ZlibRs(context) => {
+                let status = context.compress(src, &mut rest[..capacity], FlushCompress::Finish);
+                let length =
+                    usize::try_from(context.total_out()).ok().filter(|_| matches!(status, Ok(Status::StreamEnd)));
+                // A context that did not get to its end cannot be used again: zlib-rs 0.6 keeps what it could not write
+                // through a reset, and later panics over it.
+                match length {
+                    Some(_) => context.reset(),
+                    None => self.deflate = deflate(self.clevel),
+                }
+                length
             }
-            return None;
-        };
-        if let Deflate::ZlibRs(context) = &mut self.deflate {
-            context.reset();
-        }
+        }?;
         header.copy_from_slice(&self.header);
         rest.get_mut(length..length + CHECKSUM)?.copy_from_slice(&libdeflater::adler32(src).to_be_bytes());
         Some(HEADER + length + CHECKSUM)
-    }
-
-    /// Writes all of a deflate stream and returns its length.
-    fn write_parts(&mut self, incompressible: &[Range<usize>], src: &[u8], mut out: Unfilled<'_>) -> Option<usize> {
-        let mut at = 0;
-        for part in incompressible {
-            if at < part.start {
-                self.search(&src[at..part.start], false, &mut out)?;
-            }
-            out.store(&src[part.clone()], part.end == src.len())?;
-            at = part.end;
-        }
-        if at < src.len() {
-            self.search(&src[at..], true, &mut out)?;
-        }
-        Some(out.length)
-    }
-
-    /// Writes blocks for a part that refers to nothing before it, and ends them at a whole byte; the `last` ones end the
-    /// stream.
-    fn search(&mut self, src: &[u8], last: bool, out: &mut Unfilled<'_>) -> Option<()> {
-        let room = &mut out.room[out.length..];
-        out.length += match &mut self.deflate {
-            Deflate::Quick(quick) => quick.encode(src, last, room)?,
-            Deflate::ZlibRs(context) => by_zlib_rs(context, src, last, room)?,
-        };
-        Some(())
-    }
-}
-
-/// The same for a part that is put into `room`, whose length is returned.
-fn by_zlib_rs(context: &mut Compress, src: &[u8], last: bool, room: &mut [u8]) -> Option<usize> {
-    let (read, written) = (context.total_in(), context.total_out());
-    let status = context.compress(src, room, if last { FlushCompress::Finish } else { FlushCompress::Full }).ok()?;
-    let length = usize::try_from(context.total_out() - written).ok()?;
-    // Without room left it may have more to write.
-    let flushed = length < room.len() && context.total_in() - read == src.len() as u64;
-    let done = if last { status == Status::StreamEnd } else { flushed };
-    done.then_some(length)
-}
-
-/// Where deflate is written to, and how much of that is there.
-struct Unfilled<'a> {
-    room: &'a mut [u8],
-    length: usize,
-}
-
-impl Unfilled<'_> {
-    /// Writes blocks that are stored plain; the stream has come to a whole byte, and nothing follows the `last` of it.
-    fn store(&mut self, src: &[u8], last: bool) -> Option<()> {
-        let mut pieces = src.chunks(u16::MAX.into()).peekable();
-        while let Some(piece) = pieces.next() {
-            let end = self.length + STORED + piece.len();
-            let (head, body) = self.room.get_mut(self.length..end)?.split_at_mut(STORED);
-            let nbytes = u16::try_from(piece.len()).unwrap_or(u16::MAX);
-            head[0] = if last && pieces.peek().is_none() { LAST } else { 0 };
-            head[1..3].copy_from_slice(&nbytes.to_le_bytes());
-            head[3..].copy_from_slice(&(!nbytes).to_le_bytes());
-            body.copy_from_slice(piece);
-            self.length = end;
-        }
-        Some(())
     }
 }
 
@@ -293,55 +206,31 @@ mod tests {
             .collect()
     }
 
-    /// What comes back of what is written around `noise`, in so many bytes; the same encoder does it twice.
-    fn round_trip(encoder: &mut Encoder, noise: &[Range<usize>], src: &[u8]) -> usize {
+    /// What comes back of what a search writes, in so many bytes; the same encoder does it twice.
+    fn round_trip(encoder: &mut Encoder, candidate: usize, src: &[u8]) -> usize {
         let mut coded = vec![0; 2 * src.len() + 1000];
-        let length = encoder.encode_around(noise, src, &mut coded).unwrap();
+        let length = encoder.encode(candidate, src, &mut coded).unwrap();
         let mut decoded = vec![0; src.len()];
         Decoder::new().decode(&coded[..length], &mut decoded).unwrap();
-        assert!(decoded == src, "noise at {noise:?}");
+        assert!(decoded == src);
         let mut again = vec![0; 2 * src.len() + 1000];
         for short in [0, 1, 5, 9, length / 3, length / 2, length - 1] {
-            assert_eq!(encoder.encode_around(noise, src, &mut again[..short]), None, "in {short} bytes");
+            assert_eq!(encoder.encode(candidate, src, &mut again[..short]), None, "in {short} bytes");
         }
-        assert_eq!(encoder.encode_around(noise, src, &mut again), Some(length));
+        assert_eq!(encoder.encode(candidate, src, &mut again), Some(length));
         assert!(again[..length] == coded[..length]);
         length
     }
 
     #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "a part is a range")]
-    fn streams_around_noise_come_back_wherever_it_stands() {
+    fn streams_come_back_from_every_search_of_every_level() {
         let src = noise_and_words(200_000);
-        let end = src.len();
-        let places: [&[Range<usize>]; 8] = [
-            &[],
-            &[0..5000],
-            &[end - 1..end],
-            &[0..end],
-            &[0..65_535],
-            &[1..2, 2..3, 3..70_000],
-            &[10_000..15_000, 20_000..25_000, 190_000..end],
-            &[0..131_071, 131_071..131_072],
-        ];
-        for clevel in [1, 2, 4, 5, 6, 9] {
+        for clevel in 1..=9 {
             let mut encoder = Encoder::new(clevel);
-            for noise in places {
-                round_trip(&mut encoder, noise, &src);
+            for candidate in 0..encoder.candidates() {
+                round_trip(&mut encoder, candidate, &src);
             }
         }
-    }
-
-    #[test]
-    fn around_nothing_is_the_levels_own_search() {
-        let src = noise_and_words(100_000);
-        let (mut one, mut other) = (vec![0; 2 * src.len()], vec![0; 2 * src.len()]);
-        let mut encoder = Encoder::new(5);
-        let length = encoder.encode_around(&[], &src, &mut one).unwrap();
-        let own = encoder.candidates() - 1;
-        assert_eq!(encoder.encode(own, &src, &mut other), Some(length));
-        assert_eq!(one[..length], other[..length]);
-        assert!(round_trip(&mut encoder, &[0..5000, 10_000..15_000, 20_000..25_000], &src) < length + 100);
     }
 
     #[test]
@@ -355,7 +244,8 @@ mod tests {
                 let (mut quick, mut theirs) = (vec![0; 2 * length + 100], vec![0; 2 * length + 100]);
                 let quick = Own::new(1).encode(src, &mut quick).unwrap();
                 let mut context = Compress::new(Compression::new(1), false);
-                let theirs = HEADER + by_zlib_rs(&mut context, src, true, &mut theirs).unwrap() + CHECKSUM;
+                assert_eq!(context.compress(src, &mut theirs, FlushCompress::Finish).unwrap(), Status::StreamEnd);
+                let theirs = HEADER + usize::try_from(context.total_out()).unwrap() + CHECKSUM;
                 assert!(quick <= theirs + theirs / 100 + 2, "{length} bytes: {quick} for {theirs}");
             }
         }
@@ -375,10 +265,10 @@ mod tests {
                 src.push(src[at]);
             }
             src.extend(&noise[39_000..39_000 + length % 11]);
-            round_trip(&mut Encoder::new(1), &[], &src);
+            round_trip(&mut Encoder::new(1), 1, &src);
         }
         let far = [&noise[..], &noise[..], &noise[..30_000], &noise[..30_000], &noise[..9]].concat();
-        assert!(round_trip(&mut Encoder::new(1), &[], &far) < far.len() * 9 / 8);
+        assert!(round_trip(&mut Encoder::new(1), 1, &far) < far.len() * 9 / 8);
     }
 
     /// What each of the two ways of decoding makes of a stream.
@@ -397,7 +287,7 @@ mod tests {
         {
             for clevel in [1, 5, 9] {
                 let mut coded = vec![0; 2 * src.len() + 100];
-                let length = Encoder::new(clevel).encode_around(&[], &src, &mut coded).unwrap();
+                let length = Own::new(clevel).encode(&src, &mut coded).unwrap();
                 let stream = &coded[..length];
                 assert_eq!(both_ways(stream, src.len()), (Some(src.clone()), Some(src.clone())));
                 for other in [src.len() - 1, src.len() + 1] {

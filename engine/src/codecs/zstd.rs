@@ -15,7 +15,6 @@ mod range;
 pub(super) use range::Ranges;
 pub(crate) use range::prepare;
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use zstd_safe::{CCtx, CDict, CParameter, DCtx, DDict, ResetDirective, Strategy};
@@ -23,104 +22,47 @@ use zstd_safe::{CCtx, CDict, CParameter, DCtx, DDict, ResetDirective, Strategy};
 use super::Verdict;
 use crate::{Error, Result};
 
-/// Up to so many bytes zstd takes the parameters of its levels from another table.
-const SHORT: usize = 16 * 1024;
-
 /// A search: one of zstd's levels, and what is otherwise in it.
+#[derive(Clone, Copy)]
 struct Search {
     level: i32,
     changes: &'static [CParameter],
-    /// The changes for streams of up to [`SHORT`] bytes, of which zstd's levels mean other searches.
-    changes_if_short: &'static [CParameter],
-    /// Roughly the time that it takes on the bytes of measured numbers.
-    cost: u16,
 }
 
-/// One of zstd's levels as it is, in a time measured on streams of 64 KiB.
-const fn of_level(level: i32) -> Search {
-    let cost = match level {
-        i32::MIN..=1 => 12,
-        2..=3 => 16,
-        4..=5 => 40,
-        6..=7 => 65,
-        8..=9 => 100,
-        10..=11 => 200,
-        12..=13 => 300,
-        14..=15 => 450,
-        16..=17 => 600,
-        18..=i32::MAX => 1000,
-    };
-    Search { level, changes: &[], changes_if_short: &[], cost }
+/// One of zstd's levels as it is.
+const fn level(level: i32) -> Search {
+    Search { level, changes: &[] }
 }
 
-/// Zstd's level 9 searches short streams by trees; by chains it takes half of the time, and of the bytes of measured numbers
-/// it leaves 0 to 0.3 % more. Of what is repeated much, trees leave a quarter less, and sooner.
-static CHAINS: Search = Search {
+/// Zstd's level 9 without a look ahead, and only for matches of five bytes.
+const GREEDY: Search = Search {
     level: 9,
-    changes: &[],
-    changes_if_short: &[CParameter::Strategy(Strategy::ZSTD_lazy2), CParameter::SearchLog(6)],
-    cost: 100,
+    changes: &[CParameter::Strategy(Strategy::ZSTD_greedy), CParameter::SearchLog(4), CParameter::MinMatch(5)],
 };
 
-/// Zstd's level 9, but with other steps from position to position at half as many positions, for streams of every length.
-const fn lighter(changes: &'static [CParameter], cost: u16) -> Search {
-    Search { level: 9, changes, changes_if_short: changes, cost }
-}
-
-/// Without a look ahead at all, and only for matches of five bytes. On the bytes of measured numbers such searches leave
-/// less than those that take matches of four, and fewer matches are read sooner.
-const GREEDY: Search =
-    lighter(&[CParameter::Strategy(Strategy::ZSTD_greedy), CParameter::SearchLog(4), CParameter::MinMatch(5)], 33);
-
-/// With a look one byte ahead, where level 9 looks two ahead: about 1 % more in 0.55 of the time.
+/// Zstd's level 9 with a look one byte ahead, where level 9 looks two ahead.
 const LAZY: Search =
-    lighter(&[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4), CParameter::MinMatch(5)], 55);
+    Search { level: 9, changes: &[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4)] };
 
-/// The same for shorter matches too, of which text and records have more.
-const LAZY_FINE: Search = lighter(&[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4)], 60);
-
-/// Zstd's last level.
-const STRONGEST: i32 = 22;
-
-/// Zstd's strongest level, but with one pass over the first 128 KiB instead of two and with fewer tries at each position. Of a
-/// MiB that costs no two-hundredth of size, of less up to a fiftieth.
-const STRONGER: Search = Search {
-    level: STRONGEST,
-    changes: &[CParameter::Strategy(Strategy::ZSTD_btultra), CParameter::SearchLog(6)],
-    changes_if_short: &[],
-    cost: 850,
-};
-
-/// The same, but content with a match of 64 bytes. That costs size only where there is much to be repeated.
+/// Zstd's strongest level, but with one pass over the first 128 KiB instead of two, with fewer tries at each position, and
+/// content with a match of 64 bytes.
 const STRONG: Search = Search {
-    level: STRONGEST,
+    level: 22,
     changes: &[CParameter::Strategy(Strategy::ZSTD_btultra), CParameter::SearchLog(6), CParameter::TargetLength(64)],
-    changes_if_short: &[],
-    cost: 700,
 };
 
-/// The searches for each `clevel`, from the quickest that may do to the level's own.
+/// The searches for each `clevel`: some that are quicker, the quickest first, and the level's own.
 const LADDERS: [&[Search]; 10] = [
-    &[of_level(1)],
-    &[of_level(1)],
-    &[of_level(1), of_level(3)],
-    &[of_level(1), of_level(3), of_level(5)],
-    &[of_level(1), of_level(3), of_level(5), of_level(7)],
-    &[of_level(1), of_level(3), GREEDY, of_level(5), LAZY, LAZY_FINE, of_level(9)],
-    &[of_level(1), of_level(3), GREEDY, of_level(5), LAZY, LAZY_FINE, of_level(9), of_level(11)],
-    &[of_level(1), of_level(3), GREEDY, of_level(5), LAZY, LAZY_FINE, of_level(9), of_level(13)],
-    &[of_level(1), of_level(3), GREEDY, of_level(5), LAZY, LAZY_FINE, of_level(9), of_level(15)],
-    &[
-        of_level(1),
-        of_level(5),
-        of_level(9),
-        of_level(13),
-        of_level(15),
-        of_level(17),
-        STRONG,
-        STRONGER,
-        of_level(STRONGEST),
-    ],
+    &[level(1)],
+    &[level(1)],
+    &[level(1), level(3)],
+    &[level(1), level(3), level(5)],
+    &[level(3), level(5), level(7)],
+    &[level(3), GREEDY, LAZY, level(9)],
+    &[GREEDY, LAZY, level(11)],
+    &[GREEDY, level(9), level(13)],
+    &[GREEDY, level(9), level(15)],
+    &[level(13), STRONG, level(22)],
 ];
 
 /// Roughly what a context takes before its first stream, in bytes.
@@ -130,8 +72,8 @@ const CONTEXT_SIZE: u64 = 8 * 1024;
 pub(super) struct Encoder {
     context: CCtx<'static>,
     ladder: &'static [Search],
-    /// The search that the context is set to, and whether for short streams.
-    set: Option<(usize, bool)>,
+    /// The search that the context is set to.
+    set: Option<usize>,
     dict: Option<Arc<CDict<'static>>>,
 }
 
@@ -147,43 +89,20 @@ impl Encoder {
         self.ladder.len()
     }
 
-    /// Roughly the time that a search takes.
-    pub(super) fn cost(&self, candidate: usize) -> u16 {
-        self.ladder[candidate].cost
-    }
-
-    /// The search for streams of `length` bytes in which little is repeated: the level's own, or one that comes to its size.
-    pub(super) fn substitute(&self, length: usize) -> usize {
-        let last = self.ladder.len() - 1;
-        if self.ladder[last].level == CHAINS.level && length <= SHORT { self.ladder.len() } else { last }
-    }
-
-    /// The searches for long streams in place of the level's own that differ only in how soon they are content.
-    pub(super) fn long_candidates(&self) -> RangeInclusive<usize> {
-        let last = self.ladder.len() - 1;
-        let is_kindred = |search: &Search| search.level == STRONGEST && !search.changes.is_empty();
-        match self.ladder.iter().position(is_kindred) {
-            Some(first) => first..=last - 1,
-            None => last..=last,
-        }
-    }
-
     /// Compresses with a search, or `None` if the result does not fit.
     pub(super) fn encode(&mut self, candidate: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         if let Some(dict) = &self.dict {
             return self.context.compress_using_cdict(dst, src, dict).ok();
         }
-        let short = src.len() <= SHORT;
-        if self.set != Some((candidate, short)) {
+        if self.set != Some(candidate) {
             self.set = None;
-            let search = self.ladder.get(candidate).unwrap_or(&CHAINS);
-            let changes = if short { search.changes_if_short } else { search.changes };
-            // The session too, because one that found no room is not over.
+            let search = self.ladder[candidate];
+            // The session too, because one that found no space is not over.
             self.context.reset(ResetDirective::SessionAndParameters).ok()?;
-            for change in [CParameter::CompressionLevel(search.level)].iter().chain(changes) {
+            for change in [CParameter::CompressionLevel(search.level)].iter().chain(search.changes) {
                 self.context.set_parameter(*change).ok()?;
             }
-            self.set = Some((candidate, short));
+            self.set = Some(candidate);
         }
         self.context.compress2(dst, src).ok()
     }

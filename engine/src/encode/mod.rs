@@ -7,20 +7,18 @@
 //! Source: docs/format/chunk.md, sections "Blocks and streams", "Dictionaries", "Special values" and
 //! "Variable-length blocks".
 
-mod effort;
-mod incompressible;
+mod pilot;
+mod proof;
 mod special;
-mod trials;
 mod vlblocks;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::chunk::{KEEP, MAX_DICT, resize};
 use crate::codecs::{Codec, CodecFormat, Encoder, PreparedDict, ndlz, train_dictionary};
-use crate::copy::copy;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::filters::{self, Scratch};
@@ -34,7 +32,8 @@ use crate::params::{Compressor, EncodeOptions, EncodeParams, stored_typesize};
 use crate::pool;
 use crate::user::User;
 
-use effort::{Found, Searches, StreamPlan, ThreadPool};
+use pilot::{Plan, Quicker};
+use proof::Prover;
 
 pub use special::{special_chunk, zeros_in_blocks};
 pub use vlblocks::encode_vlblocks;
@@ -45,8 +44,6 @@ pub const MAX_OVERHEAD: usize = EXTENDED_HEADER_LENGTH;
 const MIN_BUFFERSIZE: usize = 32;
 /// Smallest useful dictionary, in bytes.
 const MIN_DICT: usize = 256;
-/// Of fewer blocks than this, one is too much to look at where there is little to choose.
-const FEW_BLOCKS: usize = 4;
 /// Work on fewer plain bytes than this is done before another thread has woken up.
 const SERIAL: usize = 64 * 1024;
 
@@ -57,8 +54,8 @@ struct Worker {
     plain: Vec<u8>,
     filters: Scratch,
     output: Vec<u8>,
-    searches: Option<Searches>,
-    incompressible: incompressible::SampleScratch,
+    encoder: Option<Encoder>,
+    prover: Prover,
 }
 
 impl Worker {
@@ -70,10 +67,6 @@ impl Worker {
                 *buffer = Vec::new();
             }
         }
-        if let Some(searches) = &mut self.searches {
-            searches.trim(KEEP);
-        }
-        self.incompressible.trim(KEEP);
     }
 }
 
@@ -115,7 +108,7 @@ impl Content for &[u8] {
     }
 
     fn lay_out(&self, start: usize, dst: &mut [u8]) -> Result<()> {
-        copy(&self[start..start + dst.len()], dst);
+        dst.copy_from_slice(&self[start..start + dst.len()]);
         Ok(())
     }
 }
@@ -129,27 +122,10 @@ struct Job<'a> {
     user: Option<&'a dyn User>,
     interrupt: Option<&'a Interrupt<'a>>,
     blocksize: usize,
-    nstreams: usize,
     dict: Option<PreparedDict>,
     /// Encoders with the dictionary, one for each thread that has asked for one.
     encoders: Mutex<Vec<Encoder>>,
-    /// How hard to search, where that is found out.
-    pilot: Option<OnceLock<Result<Pilot>>>,
     isa: Isa,
-}
-
-/// What was found of a block that stands for all.
-#[derive(Default)]
-struct Pilot {
-    nblock: usize,
-    found: Found,
-}
-
-impl Pilot {
-    /// What is done already of a block: its only stream.
-    fn stream(&self, nblock: usize) -> Option<&[u8]> {
-        self.found.block.as_deref().filter(|_| nblock == self.nblock)
-    }
 }
 
 /// Compress `src` into `out`, which must have at least [`MAX_OVERHEAD`] bytes more than `src`, and return the
@@ -197,11 +173,8 @@ pub fn encode_content(
         return store(src, header, interrupt, out);
     }
     let nblocks = nbytes.div_ceil(blocksize);
-    let nstreams = params.nstreams(blocksize);
     let leftover = !nbytes.is_multiple_of(blocksize);
-    header.flags |= format_bits(params)
-        | if params.pipeline.needs_reference() { FLAG_DELTA } else { 0 }
-        | if nstreams == 1 { FLAG_DONT_SPLIT } else { 0 };
+    header.flags |= format_bits(params) | if params.pipeline.needs_reference() { FLAG_DELTA } else { 0 };
     let table_end = header.len() + 4 * nblocks;
     let mut start = table_end;
     if start >= capacity {
@@ -214,10 +187,8 @@ pub fn encode_content(
         user,
         interrupt,
         blocksize,
-        nstreams,
         dict: None,
         encoders: Mutex::default(),
-        pilot: None,
         isa: Isa::detect(),
     };
     if params.pipeline.needs_reference() {
@@ -226,7 +197,7 @@ pub fn encode_content(
         job.reference = Some(first);
     }
     if options.use_dict
-        && let Some(bytes) = job.train(nblocks)?
+        && let Some(bytes) = job.train(nblocks, params.nstreams(blocksize))?
         && start + 4 + bytes.len() < capacity
     {
         out[start..start + 4].copy_from_slice(&le32(bytes.len()));
@@ -239,21 +210,17 @@ pub fn encode_content(
             start = table_end;
         }
     }
-    let looks = match params.compressor {
-        // These have but one search, which takes no longer than to filter a block once more.
-        Compressor::BuiltIn(Codec::BloscLz | Codec::Lz4) => nblocks >= FEW_BLOCKS,
-        Compressor::BuiltIn(_) => true,
-        Compressor::NdLz(_) | Compressor::User => false,
-    };
-    if looks && job.dict.is_none() && user.is_none() {
-        job.pilot = Some(OnceLock::new());
+    let measured = matches!(params.compressor, Compressor::BuiltIn(_)) && job.dict.is_none() && user.is_none();
+    let (own_split, other_split) = (params.nstreams(blocksize), params.other_nstreams(blocksize));
+    let plan =
+        if measured { job.plan(own_split, other_split)? } else { Plan { nstreams: own_split, ..Plan::default() } };
+    if job.all_incompressible(&plan)? {
+        return store(src, header, interrupt, out);
     }
-    if job.store_incompressible(&mut out[header.len()..])? {
-        header.flags |= FLAG_MEMCPYED;
-        return Ok(finish(header, capacity, out));
-    }
+    let nstreams = plan.nstreams;
+    header.flags |= if nstreams == 1 { FLAG_DONT_SPLIT } else { 0 };
     let output = Output { out, table: header.len(), end: start, next: 0, early: BTreeMap::new(), full: false };
-    let Some(length) = job.encode_blocks(nblocks, output)? else {
+    let Some(length) = job.encode_blocks(nblocks, &plan, output)? else {
         header.blosc2_flags &= !FLAG2_USEDICT;
         return store(src, header, interrupt, out);
     };
@@ -415,17 +382,13 @@ impl Job<'_> {
         self.reference.as_deref().filter(|_| nblock > 0)
     }
 
-    fn nstreams_of(&self, nbytes: usize) -> usize {
-        if nbytes == self.blocksize { self.nstreams } else { 1 }
-    }
-
     /// Compress all blocks and fill the table. Returns the end, or None if it does not pay.
-    fn encode_blocks(&self, nblocks: usize, mut output: Output<'_>) -> Result<Option<usize>> {
+    fn encode_blocks(&self, nblocks: usize, plan: &Plan, mut output: Output<'_>) -> Result<Option<usize>> {
         let nthreads = self.params.options.nthreads;
         if nthreads <= 1 || nblocks == 1 || self.user.is_some() || self.src.nbytes() <= SERIAL {
             with_worker(|worker| {
                 while output.next < nblocks && !output.full {
-                    self.encode_next(&mut output, worker)?;
+                    self.encode_next(plan, &mut output, worker)?;
                 }
                 Ok(())
             })?;
@@ -439,8 +402,8 @@ impl Job<'_> {
             }
             with_worker(|worker| {
                 let mut buffer = std::mem::take(&mut worker.output);
-                let outcome = resize(&mut buffer, self.room_for(nblock)).and_then(|room| {
-                    let length = self.encode_block(nblock, room, worker)?;
+                let outcome = resize(&mut buffer, self.most_for(nblock, plan)).and_then(|room| {
+                    let length = self.encode_block(nblock, plan, room, worker)?;
                     locked().put(nblock, &room[..length]);
                     Ok(())
                 });
@@ -453,11 +416,11 @@ impl Job<'_> {
     }
 
     /// Compress the block that comes next to where it belongs, without a copy as long as there is room.
-    fn encode_next(&self, output: &mut Output<'_>, worker: &mut Worker) -> Result<()> {
+    fn encode_next(&self, plan: &Plan, output: &mut Output<'_>, worker: &mut Worker) -> Result<()> {
         let nblock = output.next;
-        let room = self.room_for(nblock);
+        let room = self.most_for(nblock, plan);
         if output.out.len() - output.end > room {
-            let length = self.encode_block(nblock, &mut output.out[output.end..output.end + room], worker)?;
+            let length = self.encode_block(nblock, plan, &mut output.out[output.end..output.end + room], worker)?;
             output.record();
             output.end += length;
             output.next += 1;
@@ -465,7 +428,7 @@ impl Job<'_> {
         }
         let mut buffer = std::mem::take(&mut worker.output);
         let outcome = resize(&mut buffer, room).and_then(|room| {
-            let length = self.encode_block(nblock, room, worker)?;
+            let length = self.encode_block(nblock, plan, room, worker)?;
             output.append(&room[..length]);
             Ok(())
         });
@@ -474,28 +437,26 @@ impl Job<'_> {
     }
 
     /// Most bytes that a block can take: all streams stored plain, or as runs.
-    fn room_for(&self, nblock: usize) -> usize {
+    fn most_for(&self, nblock: usize, plan: &Plan) -> usize {
         let nbytes = self.range_of(nblock).len();
-        nbytes + 5 * self.nstreams_of(nbytes)
+        nbytes + 5 * plan.nstreams_of(nbytes, self.blocksize)
     }
 
-    /// Filter and compress one block into `room`; return how many bytes it took.
-    fn encode_block(&self, nblock: usize, room: &mut [u8], worker: &mut Worker) -> Result<usize> {
-        let Worker { plain, filters, searches, .. } = worker;
-        let look = self.look(plain, filters, searches)?;
-        let plans = look.map_or(&[][..], |look| &look.found.plans);
-        if let Some(stream) = look.and_then(|look| look.stream(nblock)) {
-            room[..4].copy_from_slice(&le32(stream.len()));
-            room[4..4 + stream.len()].copy_from_slice(stream);
-            return Ok(4 + stream.len());
+    /// Filter and compress one block into `out`; return how many bytes it took.
+    fn encode_block(&self, nblock: usize, plan: &Plan, out: &mut [u8], worker: &mut Worker) -> Result<usize> {
+        if let Some(done) = plan.done.get(&nblock) {
+            out[..done.len()].copy_from_slice(done);
+            return Ok(done.len());
         }
-        let plain = self.filter(nblock, plain, filters)?;
-        let nstreams = self.nstreams_of(plain.len());
+        let Worker { plain, filters, encoder, prover, .. } = worker;
+        let mut prover = Some(prover).filter(|_| self.proves());
+        let block = self.filter(nblock, plain, filters)?;
+        let nstreams = plan.nstreams_of(block.len(), self.blocksize);
         let mut at = 0;
-        for (n, stream) in plain.chunks_exact((plain.len() / nstreams).max(1)).enumerate() {
+        for (n, stream) in block.chunks_exact((block.len() / nstreams).max(1)).enumerate() {
             go_on(self.interrupt, stream.len())?;
-            let found = plans.get(n).filter(|_| plans.len() == nstreams);
-            at += self.encode_stream(stream, found, &mut room[at..], searches)?;
+            let quicker = plan.searches.get(n).copied().flatten().filter(|_| nstreams == plan.searches.len());
+            at += self.encode_stream(stream, quicker, &mut out[at..], encoder, prover.as_deref_mut())?.0;
         }
         Ok(at)
     }
@@ -507,87 +468,61 @@ impl Job<'_> {
         self.params.pipeline.forward(self.isa, block, self.reference_for(nblock), scratch, user)
     }
 
-    /// How to compress the streams of blocks: what is found of a typical one, at the first call.
-    fn look(
-        &self,
-        room: &mut Vec<u8>,
-        scratch: &mut Scratch,
-        searches: &mut Option<Searches>,
-    ) -> Result<Option<&Pilot>> {
-        let Some(pilot) = &self.pilot else { return Ok(None) };
-        let look = pilot.get_or_init(|| {
-            let nblocks = self.src.nbytes() / self.blocksize;
-            let searches = self.searches(searches)?;
-            let nblock = if searches.is_slow() {
-                effort::typical(nblocks, |nblock| {
-                    go_on(self.interrupt, self.blocksize)?;
-                    searches.weigh(self.filter(nblock, room, scratch)?, self.nstreams)
-                })?
-            } else {
-                nblocks / 2
-            };
-            let block = self.filter(nblock, room, scratch)?;
-            let mut found = effort::look(searches, block, self.nstreams_of(block.len()), nblocks, self)?;
-            // A run has a form of its own.
-            found.block = found.block.filter(|_| run_of(block).is_none());
-            Ok(Pilot { nblock, found })
-        });
-        look.as_ref().map(Some).map_err(Clone::clone)
+    /// Whether a proof takes less time than the search that it replaces.
+    fn proves(&self) -> bool {
+        let slow = matches!(self.params.compressor, Compressor::BuiltIn(Codec::Lz4Hc | Codec::Zlib | Codec::Zstd));
+        slow && self.dict.is_none()
     }
 
-    /// The encoders of this thread.
-    fn searches<'s>(&self, kept: &'s mut Option<Searches>) -> Result<&'s mut Searches> {
+    /// The encoder of this thread.
+    fn encoder<'s>(&self, kept: &'s mut Option<Encoder>) -> Result<&'s mut Encoder> {
         let (codec, clevel) = (self.codec(), self.params.search_level());
-        let fitting = kept.take().filter(|kept| kept.fits(codec, clevel));
+        let fitting = kept.take().filter(|kept| kept.codec() == codec && kept.clevel() == clevel);
         Ok(kept.insert(match fitting {
             Some(fitting) => fitting,
-            None => Searches::new(codec, clevel)?,
+            None => Encoder::new(codec, clevel, None)?,
         }))
     }
 
-    /// Write one stream with its csize; `out` has room for it stored plain.
+    /// Write one stream with its csize; `out` can hold the stream as it is. Returns the length, and whether the stream is
+    /// proven to be incompressible.
     fn encode_stream(
         &self,
         stream: &[u8],
-        plan: Option<&StreamPlan>,
+        quicker: Option<Quicker>,
         out: &mut [u8],
-        searches: &mut Option<Searches>,
-    ) -> Result<usize> {
+        encoder: &mut Option<Encoder>,
+        mut prover: Option<&mut Prover>,
+    ) -> Result<(usize, bool)> {
         let (csize, body) = out.split_at_mut(4);
         // Blosc1 knows no runs.
         if let Some(value) = run_of(stream).filter(|_| !self.params.options.blosc1) {
             csize.copy_from_slice(&(-i32::from(value)).to_le_bytes());
             if value == 0 {
-                return Ok(4);
+                return Ok((4, false));
             }
             body[0] = 1;
-            return Ok(5);
+            return Ok((5, false));
         }
-        // At the stream's own length it would be read as stored plain.
-        let most = stream.len() - 1 - self.least_gain(stream.len());
-        let length = self.encode_coded(stream, plan, &mut body[..most], searches)?.unwrap_or_else(|| {
+        let stored = prover.as_mut().is_some_and(|prover| prover.is_incompressible(stream));
+        // At the stream's own length it would be read as stored.
+        let most = stream.len() - 1;
+        let length = if stored { None } else { self.encode_coded(stream, quicker, &mut body[..most], encoder)? };
+        let length = length.unwrap_or_else(|| {
             body[..stream.len()].copy_from_slice(stream);
             stream.len()
         });
         csize.copy_from_slice(&le32(length));
-        Ok(4 + length)
-    }
-
-    /// Bytes that a stream must save to be stored compressed. Deflate decodes noise at a tenth of the speed of
-    /// other data; where a block is split, noise fills streams of its own, which then are better off plain. From
-    /// level 6 on the caller has asked for size.
-    fn least_gain(&self, length: usize) -> usize {
-        let deflate = self.params.compressor == Compressor::BuiltIn(Codec::Zlib) && !self.params.options.blosc1;
-        if deflate && self.nstreams > 1 && self.params.options.clevel <= 5 { length / 32 } else { 0 }
+        Ok((4 + length, stored))
     }
 
     /// Run the codec; None if the result does not fit into `out`.
     fn encode_coded(
         &self,
         src: &[u8],
-        plan: Option<&StreamPlan>,
+        quicker: Option<Quicker>,
         out: &mut [u8],
-        searches: &mut Option<Searches>,
+        encoder: &mut Option<Encoder>,
     ) -> Result<Option<usize>> {
         if out.is_empty() {
             return Ok(None);
@@ -612,18 +547,21 @@ impl Job<'_> {
             self.encoders.lock().unwrap_or_else(PoisonError::into_inner).push(encoder);
             return Ok(length);
         }
-        let searches = self.searches(searches)?;
-        Ok(match plan {
-            Some(plan) => searches.encode_as(plan, src, out)?,
-            None => searches.encode(src, out),
-        })
+        let encoder = self.encoder(encoder)?;
+        if let Some(quicker) = quicker {
+            let length = encoder.encode_at(quicker.candidate, src, out);
+            if quicker.is_alike(length.unwrap_or(src.len())) {
+                return Ok(length);
+            }
+        }
+        Ok(encoder.encode(src, out))
     }
 
     /// Build a dictionary from the filtered blocks, if they are enough for one.
-    fn train(&self, nblocks: usize) -> Result<Option<Vec<u8>>> {
+    fn train(&self, nblocks: usize, nstreams: usize) -> Result<Option<Vec<u8>>> {
         let nbytes = self.src.nbytes();
         let most = MAX_DICT.min(nbytes / 20);
-        let nsamples = (nblocks * self.nstreams).max(8);
+        let nsamples = (nblocks * nstreams).max(8);
         let sample = nbytes / nsamples / 16;
         if most < MIN_DICT || sample == 0 {
             return Ok(None);
@@ -641,23 +579,6 @@ impl Job<'_> {
             }
         }
         Ok(train_dictionary(self.codec(), &samples, &vec![sample; nsamples], most))
-    }
-}
-
-impl ThreadPool for Job<'_> {
-    fn share(&self, help: &(dyn Fn(&mut Searches) + Sync), lead: &mut dyn FnMut()) {
-        let help = || {
-            with_worker(|worker| {
-                if let Ok(searches) = self.searches(&mut worker.searches) {
-                    help(searches);
-                }
-            });
-        };
-        pool::assisted(self.params.options.nthreads, help, lead);
-    }
-
-    fn go_on(&self, nbytes: usize) -> Result<()> {
-        go_on(self.interrupt, nbytes)
     }
 }
 

@@ -64,10 +64,8 @@ pub fn encode_vlblocks(
         user,
         interrupt,
         blocksize: 0,
-        nstreams: 1,
         dict: None,
         encoders: Mutex::default(),
-        pilot: None,
         isa: Isa::detect(),
     };
     let mut dict = None;
@@ -94,14 +92,14 @@ pub fn encode_vlblocks(
     pool::run(nthreads, tasks, |_, (block, coded): (&&[u8], &mut Vec<u8>)| -> Result<()> {
         go_on(interrupt, block.len())?;
         with_worker(|worker| {
-            let Worker { filters, searches, output, .. } = worker;
+            let Worker { filters, encoder, output, .. } = worker;
             let filters_of_user = user.map(User::filters);
             let plain = params.pipeline.forward(job.isa, block, None, filters, filters_of_user)?;
             let room = resize(output, plain.len())?;
             let length = if options.clevel == 0 {
                 None
             } else {
-                job.encode_coded(plain, None, &mut room[..plain.len() - 1], searches)?
+                job.encode_coded(plain, None, &mut room[..plain.len() - 1], encoder)?
             };
             coded.extend_from_slice(&le32(plain.len()));
             coded.extend_from_slice(length.map_or(plain, |length| &room[..length]));

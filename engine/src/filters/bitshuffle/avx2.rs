@@ -5,10 +5,10 @@ use std::arch::x86_64::{
     _mm256_xor_si256,
 };
 
-use crate::copy::prefetch;
 use crate::filters::shuffle::avx2::{ITEMS_AHEAD, join as join_planes, to_items, to_planes};
 use crate::filters::starts;
 use crate::filters::x86::{load32, store32};
+use crate::prefetch::prefetch;
 
 /// Bytes of a bit plane handled at a time.
 const STEP: usize = 32;

@@ -14,7 +14,6 @@ use super::{
     BITSHUFFLE, BYTEDELTA, BYTEDELTA_OLD, DELTA, INT_TRUNC, NDCELL, NDMEAN, NOFILTER, SHUFFLE, TRUNC_PREC, UserFilter,
     bytedelta, delta, name_of_id, shuffle, truncate,
 };
-use crate::copy::copy;
 use crate::cpu::Isa;
 use crate::error::{Error, Result};
 use crate::shape::BlockShape;
@@ -145,17 +144,6 @@ impl Pipeline {
         self.steps.iter().any(|step| matches!(step, Step::Cells(_)))
     }
 
-    /// Whether the filters do the same to some items of `typesize` bytes of a block, eight or a multiple of that, as to
-    /// all, so that parts of it tell what the whole will be like. Truncation is left out, which makes no noise of
-    /// anything.
-    pub(crate) fn shows_in_parts(&self, typesize: usize) -> bool {
-        self.steps.iter().all(|step| match step {
-            Step::Shuffle { width } => *width == typesize,
-            Step::Bitshuffle { .. } | Step::Delta { .. } | Step::Bytedelta { .. } => true,
-            Step::Truncate { .. } | Step::BytedeltaOld { .. } | Step::Cells(_) | Step::User { .. } => false,
-        })
-    }
-
     /// Whether [`forward`](Self::forward) returns its input.
     #[must_use]
     pub fn forward_is_identity(&self) -> bool {
@@ -264,7 +252,7 @@ impl Pipeline {
         }
         let mut steps = self.steps_backward();
         let Some(first) = steps.next() else {
-            copy(stage, dst);
+            dst.copy_from_slice(stage);
             return Ok(());
         };
         // The last step must land in `dst`, and the steps alternate.

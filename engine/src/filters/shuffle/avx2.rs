@@ -14,9 +14,9 @@ use std::arch::x86_64::{
 };
 
 use super::scalar;
-use crate::copy::prefetch;
 use crate::filters::starts;
 use crate::filters::x86::{load16, load32, store16, store32};
+use crate::prefetch::prefetch;
 
 /// Items handled at a time.
 const STEP: usize = 32;

@@ -8,9 +8,9 @@
 use std::arch::x86_64::{__m512i, _mm512_permutex2var_epi8, _mm512_setzero_si512};
 
 use super::avx2::{ITEMS_AHEAD, PLANES_AHEAD};
-use crate::copy::prefetch;
 use crate::filters::starts;
 use crate::filters::x86::{load64, store64};
+use crate::prefetch::prefetch;
 
 /// Items handled at a time.
 const STEP: usize = 64;

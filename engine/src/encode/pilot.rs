@@ -1,0 +1,268 @@
+//! How a chunk is compressed: measured on pilot blocks, taken for the others where the level's size is kept.
+//!
+//! A level promises a size: that of C-Blosc2 at the same level, within a hundredth. So one block in eight, spread over the
+//! chunk, is compressed as C-Blosc2 would: with its split and the level's own search. On the same blocks variants are
+//! measured that take less time: another split, and quicker searches. What a variant may lose is [`SPARE`] of the pilots'
+//! size, half of the hundredth. Pilots are compressed once, for the chunk has their output.
+//!
+//! ```text
+//! blocks    0 1 2 3 4 5 6 7 8 9 10 ...      o: pilot, measured and done
+//!             o           o     o           .: as was found best; compared with the pilots
+//! ```
+//!
+//! A stream of another block is compressed with the search that was found for its place in the block. If its size is not
+//! like that of the pilots, what was measured says nothing about it, and it gets the own search.
+//!
+//! What is found depends on the data alone, so chunks have the same bytes for every number of threads.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::{Job, Worker, run_of, with_worker};
+use crate::chunk::resize;
+use crate::error::Result;
+use crate::interrupt::go_on;
+use crate::pool;
+
+/// One block of so many is a pilot, but two at least.
+const PILOTS: usize = 8;
+const FEWEST: usize = 2;
+/// Chunks of fewer blocks get the own search only: their pilots would be most of them.
+const FEW: usize = 8;
+/// Variants may leave the pilots longer by such a part: half of the promised hundredth, the other half is for blocks that
+/// pilots do not show.
+const SPARE: usize = 200;
+/// The size of a stream is like the pilots' if it is within theirs, and such a part of a stream on both sides.
+const ALIKE: usize = 16;
+
+/// What is measured of one stream of all pilots.
+#[derive(Debug, Default, Clone)]
+struct Tally {
+    /// Bytes that a search leaves of it, in all, and in the pilots with the least and the most.
+    sum: usize,
+    least: usize,
+    most: usize,
+}
+
+impl Tally {
+    fn of(lengths: impl Iterator<Item = usize> + Clone) -> Self {
+        Self { sum: lengths.clone().sum(), least: lengths.clone().min().unwrap_or(0), most: lengths.max().unwrap_or(0) }
+    }
+}
+
+/// A search that is quicker than the level's own, for the streams at one place of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quicker {
+    pub(super) candidate: usize,
+    least: usize,
+    most: usize,
+}
+
+impl Quicker {
+    /// Whether a stream of which the search leaves `left` bytes is like those of the pilots.
+    pub(super) fn is_alike(&self, left: usize) -> bool {
+        (self.least..=self.most).contains(&left)
+    }
+}
+
+/// How the blocks of a chunk are compressed.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Streams of a full block.
+    pub(super) nstreams: usize,
+    /// The search for each of them: None is the level's own.
+    pub(super) searches: Vec<Option<Quicker>>,
+    /// Pilots as they are in the chunk.
+    pub(super) done: BTreeMap<usize, Vec<u8>>,
+    /// Every stream of the pilots is proven to be incompressible.
+    pub(super) incompressible: bool,
+}
+
+impl Plan {
+    /// Streams of a block of so many bytes.
+    pub(super) fn nstreams_of(&self, nbytes: usize, blocksize: usize) -> usize {
+        if nbytes == blocksize { self.nstreams } else { 1 }
+    }
+}
+
+/// A pilot, compressed with the own search for one split.
+#[derive(Debug, Default)]
+struct Pilot {
+    bytes: Vec<u8>,
+    /// Of each stream the bytes that are left; the stream's own length if it is stored, 0 for a run.
+    lengths: Vec<usize>,
+    /// Streams that are proven to be incompressible.
+    proven: usize,
+}
+
+impl Job<'_> {
+    /// Measure the pilots.
+    pub(super) fn plan(&self, own_split: usize, other_split: usize) -> Result<Plan> {
+        let mut plan = Plan { nstreams: own_split, ..Plan::default() };
+        let nblocks = self.src.nbytes() / self.blocksize;
+        if nblocks < FEW {
+            return Ok(plan);
+        }
+        let npilots = (nblocks / PILOTS).max(FEWEST);
+        let pilots: Vec<usize> = (0..npilots).map(|n| (2 * n + 1) * nblocks / (2 * npilots)).collect();
+        let mut own = self.each(&pilots, |_, nblock, worker| self.pilot(nblock, own_split, worker))?;
+        let bytes = |pilots: &[Pilot]| pilots.iter().map(|pilot| pilot.bytes.len()).sum::<usize>();
+        let mut size = bytes(&own);
+        let allowed = size + size / SPARE;
+        plan.incompressible = own.iter().all(|pilot| pilot.proven == own_split);
+        if other_split != own_split && !plan.incompressible {
+            let other = self.each(&pilots, |_, nblock, worker| self.pilot(nblock, other_split, worker))?;
+            let length = bytes(&other);
+            if length <= allowed {
+                (plan.nstreams, own, size) = (other_split, other, length);
+            }
+        }
+        if !plan.incompressible {
+            let spare = (size / SPARE).min(allowed.saturating_sub(size));
+            plan.searches = self.quicker(&pilots, &own, plan.nstreams, spare / 2)?;
+        }
+        plan.done = pilots.into_iter().zip(own).map(|(nblock, pilot)| (nblock, pilot.bytes)).collect();
+        Ok(plan)
+    }
+
+    /// Do something for each of some blocks, on all threads.
+    fn each<T: Send + Default>(
+        &self,
+        blocks: &[usize],
+        work: impl Fn(usize, usize, &mut Worker) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let results = Mutex::new(Vec::new());
+        results.lock().unwrap_or_else(PoisonError::into_inner).resize_with(blocks.len(), T::default);
+        pool::run(self.params.options.nthreads, blocks.to_vec(), |n, nblock| -> Result<()> {
+            let result = with_worker(|worker| work(n, nblock, worker))?;
+            results.lock().unwrap_or_else(PoisonError::into_inner)[n] = result;
+            Ok(())
+        })?;
+        Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Compress a block with the own search.
+    fn pilot(&self, nblock: usize, nstreams: usize, worker: &mut Worker) -> Result<Pilot> {
+        let Worker { plain, filters, encoder, prover, output, .. } = worker;
+        let block = self.filter(nblock, plain, filters)?;
+        let out = resize(output, block.len() + 5 * nstreams)?;
+        let mut pilot = Pilot::default();
+        let mut at = 0;
+        for stream in block.chunks_exact(block.len() / nstreams) {
+            go_on(self.interrupt, stream.len())?;
+            let (length, proven) = self.encode_stream(stream, None, &mut out[at..], encoder, Some(&mut *prover))?;
+            at += length;
+            pilot.proven += usize::from(proven);
+            pilot.lengths.push(if run_of(stream).is_some() { 0 } else { length - 4 });
+        }
+        pilot.bytes = out[..at].to_vec();
+        Ok(pilot)
+    }
+
+    /// Choose quicker searches, as long as they cost no more than `spare` bytes of the pilots: from the quickest on, first
+    /// where least is lost.
+    fn quicker(
+        &self,
+        pilots: &[usize],
+        own: &[Pilot],
+        nstreams: usize,
+        mut spare: usize,
+    ) -> Result<Vec<Option<Quicker>>> {
+        // Every second pilot does, so what may be spent on them is half of what may be spent on all.
+        let (pilots, own): (Vec<usize>, Vec<&Pilot>) = pilots.iter().copied().zip(own).step_by(2).unzip();
+        let shortcuts = self.shortcuts()?;
+        let stream = self.blocksize / nstreams;
+        let allowance = stream / ALIKE;
+        // A stream that is stored or a run in all pilots is likely to be so elsewhere: the quickest search tells.
+        let is_settled = |n: usize| own.iter().all(|pilot| pilot.lengths[n] == 0 || pilot.lengths[n] == stream);
+        let stored = Quicker { candidate: 0, least: stream, most: stream };
+        let mut found: Vec<Option<Quicker>> =
+            (0..nstreams).map(|n| Some(stored).filter(|_| shortcuts > 0 && is_settled(n))).collect();
+        for candidate in 0..shortcuts {
+            let open: Vec<bool> = found.iter().map(Option::is_none).collect();
+            if !open.contains(&true) {
+                break;
+            }
+            let lengths =
+                self.each(&pilots, |n, nblock, worker| self.lengths(nblock, candidate, &open, own[n], worker))?;
+            let mut tallies: Vec<(usize, usize, Tally)> = (0..nstreams)
+                .filter(|&n| open[n])
+                .map(|n| {
+                    let tally = Tally::of(lengths.iter().map(|lengths: &Vec<usize>| lengths[n]));
+                    let own: usize = own.iter().map(|pilot| pilot.lengths[n]).sum();
+                    (tally.sum.saturating_sub(own), n, tally)
+                })
+                .collect();
+            tallies.sort_unstable_by_key(|&(loss, n, _)| (loss, n));
+            for (loss, n, tally) in tallies {
+                if loss > spare {
+                    break;
+                }
+                spare -= loss;
+                let least = tally.least.saturating_sub(allowance);
+                found[n] = Some(Quicker { candidate, least, most: tally.most + allowance });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Bytes that a search leaves of those streams of a pilot that are open.
+    fn lengths(
+        &self,
+        nblock: usize,
+        candidate: usize,
+        open: &[bool],
+        own: &Pilot,
+        worker: &mut Worker,
+    ) -> Result<Vec<usize>> {
+        let Worker { plain, filters, encoder, output, .. } = worker;
+        let block = self.filter(nblock, plain, filters)?;
+        let stream = block.len() / open.len();
+        let out = resize(output, stream)?;
+        let mut lengths = own.lengths.clone();
+        for (n, stream) in block.chunks_exact(stream).enumerate() {
+            if open[n] && own.lengths[n] != 0 && stream.len() > 1 {
+                go_on(self.interrupt, stream.len())?;
+                let encoder = self.encoder(encoder)?;
+                lengths[n] = encoder.encode_at(candidate, stream, &mut out[..stream.len() - 1]).unwrap_or(stream.len());
+            }
+        }
+        Ok(lengths)
+    }
+
+    /// How many searches may be quicker than the level's own.
+    fn shortcuts(&self) -> Result<usize> {
+        with_worker(|worker| Ok(self.encoder(&mut worker.encoder)?.candidates() - 1))
+    }
+
+    /// Whether every block is proven to be incompressible, the pilots as known.
+    pub(super) fn all_incompressible(&self, plan: &Plan) -> Result<bool> {
+        if !plan.incompressible {
+            return Ok(false);
+        }
+        let nblocks = self.src.nbytes().div_ceil(self.blocksize);
+        let others: Vec<usize> = (0..nblocks).filter(|nblock| !plan.done.contains_key(nblock)).collect();
+        let failed = std::sync::atomic::AtomicBool::new(false);
+        let order = std::sync::atomic::Ordering::Relaxed;
+        self.each(&others, |_, nblock, worker| {
+            if failed.load(order) {
+                return Ok(());
+            }
+            let Worker { plain, filters, encoder, prover, output, .. } = worker;
+            let block = self.filter(nblock, plain, filters)?;
+            go_on(self.interrupt, block.len())?;
+            let nstreams = plan.nstreams_of(block.len(), self.blocksize);
+            for stream in block.chunks_exact(block.len() / nstreams) {
+                // A stream that is too short for a proof is searched.
+                let out = resize(output, stream.len() + 5)?;
+                let stored = self.encode_stream(stream, None, out, encoder, Some(&mut *prover))?.0 == 4 + stream.len();
+                if !stored {
+                    failed.store(true, order);
+                    break;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(!failed.into_inner())
+    }
+}
