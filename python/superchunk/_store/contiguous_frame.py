@@ -6,16 +6,14 @@
     header | chunks  dead  chunks | dead          dead | new chunks                waiting
     header | chunks  dead  chunks | dead          dead | new chunks | index chunk | trailer
 
-New chunks go behind the frame's end, each with its seal, where nobody sees them; a commit
-writes index chunk and trailer behind them, and then switches to the new state by
-one write of the header. What the old header points to is never overwritten, so a
-reader sees one state or the other, and needs no lock. A frame without data, whose trailer
-has to stand right behind the header, is written as a new file that takes the old one's name;
-so is one that is compacted.
+New chunks go behind the frame's end, each with its seal, where nobody sees them. A commit writes index chunk and
+trailer behind them, and then switches to the new state by one write of the header. What the old header points to is
+never overwritten, so a reader sees one state or the other, and needs no lock. The trailer of a frame without data has
+to follow the header directly. Such a frame is written as a new file that takes the old one's name, and so is a
+compacted frame.
 
-Whoever wants to see the present frame reads its first bytes again, and loads header,
-trailer and index anew if they differ; or the file itself, if another one has got its
-name. Chunks are ranges of the file.
+To follow the frame, a handle reads its first bytes again, and loads header, trailer and index anew if they differ. If
+another file has the name, the handle opens that file. Chunks are ranges of the file.
 
 Source: docs/format/cframe.md, "Commits", "Frames without data" and "Concurrency";
 docs/format/integrity.md.

@@ -5,9 +5,9 @@ process change waits in memory until a commit, which writes index and trailer an
 switches to them in one step. How that looks is the business of the two layouts:
 `contiguous_frame` and `sparse_frame` (a directory).
 
-A commit costs bytes in proportion to the number of chunks. So a change is committed at
-once only while that is at most a twelfth of the chunk bytes written since the last commit;
-else it waits. All commits together, the closing one included, then stay below an eighth.
+A commit costs bytes in proportion to the number of chunks. So a change is committed at once only if these bytes are at most a
+twelfth of the chunk bytes written since the last commit. Otherwise the change waits. All commits together, the closing
+one included, then stay below an eighth.
 
 Source: docs/format/cframe.md, "Commits" and "Concurrency"; docs/format/integrity.md.
 """
@@ -561,9 +561,8 @@ class CommittedFrame(MutableChunkTable):
         Raises
         ------
         StorageError
-            Writing failed, and the committed state is as it was; or only the wait for the
-            disk behind the switch did, and the new state is the committed one; or another
-            process changed the frame meanwhile.
+            Writing failed, and the committed state is as it was. Or only the wait for the disk behind the switch
+            failed, and the new state is the committed one. Or another process changed the frame meanwhile.
 
         """
         level = self.sync_level

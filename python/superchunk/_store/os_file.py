@@ -1,12 +1,10 @@
 """Positioned reads and writes on one file, all calls that change a disk, and how their failures are told.
 
-Everything goes through descriptors with ``pread`` and ``pwrite``: no position to
-share between threads or after a fork, no mapping that could fault. Reading and
-writing have a descriptor each, so that a handle for reading asks for no more.
+Everything goes through descriptors with ``pread`` and ``pwrite``. Threads and forks share no position, and no mapping
+can fault. Reading and writing have a descriptor each, so that a handle for reading asks for no more.
 
-What changes a disk goes through one object, `system`, and nothing in this package
-goes past it: whoever puts another `System` in its place sees every change, in order.
-The crash laboratory (`tests/crashlab`) does. Knows nothing about frames.
+Every change of a disk goes through one object, `system`. A test that puts another `System` in its place sees every
+change, in order. The crash laboratory (`tests/crashlab`) does. Knows nothing about frames.
 """
 
 from __future__ import annotations
@@ -556,10 +554,10 @@ class FileBytes:
 class RetiredFiles:
     """Files that others have taken the place of, open for calls that still read them.
 
-    A call that reads holds a descriptor and no lock, so a file may only be closed when no
-    call can be older; until then the system keeps the space of a removed file. Nor are there
-    more than 64, for descriptors run out: a call that meets that reads anew, see `changed_since`. What holds
-    on to a file for longer, as a snapshot does, holds the `FileBytes`.
+    A call that reads holds a descriptor and no lock. A file may therefore be closed only when no older call can be
+    running. Until then the system keeps the space of a removed file. Nor are there more than 64, for descriptors run
+    out: a call that meets that reads anew, see `changed_since`. What holds on to a file for longer, as a snapshot does,
+    holds the `FileBytes`.
     """
 
     __slots__ = ("files",)

@@ -279,9 +279,8 @@ class ChunkSource(ChunkList, Protocol):
 class ChunkStore(ChunkSource, Protocol):
     """A list of chunks with metalayers that can be changed.
 
-    Every change happens whole or not at all: after an error the store is as it was
-    before the call, or before the `batch` that the call was part of. One error comes
-    when the change is made: that of the last wait for the disk.
+    Every change happens whole or not at all. After an error the store is as it was before the call, or before the
+    `batch` that the call was part of. One error comes when the change is made: that of the last wait for the disk.
     """
 
     @property
