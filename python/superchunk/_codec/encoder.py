@@ -200,7 +200,7 @@ def encode_data(store: ChunkStore, encoder: Encoder, data: AnyBuffer, at: int, a
     data
         A C-contiguous buffer.
     at
-        Where it begins; the prefilter is told.
+        Where it begins; the prefilter gets it.
     added
         How many chunks more there will be.
 

@@ -252,7 +252,7 @@ class ChunkTable:
         return live
 
     def _check_stored(self, count: int) -> None:
-        """Refuse an index that names more stored chunks than there is room for, before all of them are looked at."""
+        """Refuse an index that names more stored chunks than there is room for, before all of them are read."""
         most = self.most_stored()
         if count > most:
             raise FormatError(

@@ -112,7 +112,7 @@ class FileMark(FrameMark):
 class Switch:
     """A commit whose index and trailer are written: what is true as soon as one more call has switched to it.
 
-    Whether it has is told by the file alone, and asked again where that call was interrupted.
+    Whether it has is known from the file alone, and asked again where that call was interrupted.
     """
 
     file: FileBytes
@@ -120,7 +120,7 @@ class Switch:
     lock: WriterLock | None
     """The lock on a file that takes the name."""
     head: bytes
-    """What stands at the frame's start then."""
+    """What is at the frame's start then."""
     before: bytes
     """What stood there, if it is the same file."""
     header: bytes
@@ -704,7 +704,7 @@ class ContiguousState(CommittedFrame):
         Raises
         ------
         StorageError
-            The system refuses, or the frame stands inside a larger file. The frame is as
+            The system refuses, or the frame is inside a larger file. The frame is as
             it was.
 
         """

@@ -126,7 +126,7 @@ class Mark:
                 first = False
                 continue
             try:
-                if not mark.stands:
+                if not mark.exists:
                     mark.close()
                     continue  # taken for a dead writer's, in the moment before it was locked
                 mark._file.pwrite(digits.encode(), 0)
@@ -158,13 +158,13 @@ class Mark:
             return None
         file.display_path = name
         mark = cls(file)
-        if mark.stands:
+        if mark.exists:
             return mark
         mark.close()
         return None
 
     @property
-    def stands(self) -> bool:
+    def exists(self) -> bool:
         """Whether it is still the mark, now that it is locked."""
         return leads_to(self._file.path, self._file.read_fd)
 

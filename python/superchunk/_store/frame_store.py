@@ -376,7 +376,7 @@ class FrameStore(TableView):
         try:
             state.commit_if_idle()
         except StorageError:
-            if not state.waiting:  # what waited is lost, and somebody must be told
+            if not state.waiting:  # what waited is lost, and somebody must know
                 raise
         return not state.authors  # else whoever made it gets the error
 

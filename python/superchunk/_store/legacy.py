@@ -132,7 +132,7 @@ def read_legacy(buffer: Buffer) -> MemoryStore | None:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What a frame says about itself, before any chunk is looked at."""
+    """What a frame says about itself, before any chunk is read."""
 
     header: LegacyHeader
     meta: dict[str, bytes]

@@ -72,7 +72,7 @@ if sys.platform == "linux" and struct.calcsize("P") == struct.calcsize("q"):
     _READ, _WRITE, _NONE = map(_record, (F_RDLCK, F_WRLCK, F_UNLCK))
 
     def _somebody_waits(fd: int) -> bool:
-        """Return whether a writer waits for its turn; False where that cannot be told."""
+        """Return whether a writer waits for its turn; False where that is unknown."""
         try:
             found = fcntl(fd, F_OFD_GETLK, _READ)
         except OSError:
@@ -80,7 +80,7 @@ if sys.platform == "linux" and struct.calcsize("P") == struct.calcsize("q"):
         return found[:2] != _NONE[:2]
 
     def _announce(fd: int) -> None:
-        """Let readers know that a writer waits, after those who wait already; nothing where that cannot be told."""
+        """Let readers know that a writer waits, after those who wait already; nothing where that is unknown."""
         with suppress(OSError):
             fcntl(fd, F_OFD_SETLKW, _WRITE)
 
@@ -190,7 +190,7 @@ class LockSidecar:
         Raises
         ------
         StorageError
-            On entering: the sidecar cannot be opened, made, locked or written; or this stands inside a block
+            On entering: the sidecar cannot be opened, made, locked or written; or this is inside a block
             that only reads, whose lock would be lost while waiting (errno is EDEADLK).
 
         """
@@ -202,7 +202,7 @@ class LockSidecar:
         return self._depth > 0
 
     def has_news(self) -> bool:
-        """Return whether a block would say `changed`, or whether that cannot be told without one.
+        """Return whether a block would say `changed`, or whether that is unknown without one.
 
         No lock is needed for that: the counter moves before the first byte of a change.
         """

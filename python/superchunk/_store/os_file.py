@@ -1,4 +1,4 @@
-"""Positioned reads and writes on one file, all calls that change a disk, and how their failures are told.
+"""Positioned reads and writes on one file, all calls that change a disk, and how their failures are reported.
 
 Everything goes through descriptors with ``pread`` and ``pwrite``. Threads and forks share no position, and no mapping
 can fault. Reading and writing have a descriptor each, so that a handle for reading asks for no more.
@@ -303,13 +303,13 @@ def sync_files(folder: str, names: Sequence[str], *, display_path: str | None = 
         The system refuses; it is about what is in `display_path`, or the directory.
 
     """
-    told = display_path or folder
+    shown = display_path or folder
     if len(names) > _MOST_SINGLY:
         try:
             system.sync_filesystem(folder)
         except OSError as error:
             if error.errno != errno.ENOTSUP:
-                raise storage_error(error, told) from error
+                raise storage_error(error, shown) from error
         else:
             return
     for name in names:
@@ -318,7 +318,7 @@ def sync_files(folder: str, names: Sequence[str], *, display_path: str | None = 
         except FileNotFoundError:
             continue  # nothing that could be lost
         except OSError as error:
-            raise storage_error(error, os.path.join(told, name)) from error
+            raise storage_error(error, os.path.join(shown, name)) from error
 
 
 def sync_folder(path: str, *, display_path: str | None = None) -> None:

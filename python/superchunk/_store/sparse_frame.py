@@ -549,7 +549,7 @@ class SparseState(CommittedFrame):
         del self._pending[pending:], self._placed[placed:], self._dropped[dropped:]
 
     def committed(self) -> CommittedFrame | PastTable | None:
-        """Return the committed state; what its chunks take stands in the header."""
+        """Return the committed state; what its chunks take is in the header."""
         past = super().committed()
         if isinstance(past, PastTable) and past._live is None:
             index = past.index
@@ -884,7 +884,7 @@ class SparseState(CommittedFrame):
         Parameters
         ----------
         progress
-            Called with the files looked at and those in all.
+            Called with the files read and those in all.
 
         Raises
         ------

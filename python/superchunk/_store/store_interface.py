@@ -226,7 +226,7 @@ class ChunkSource(ChunkList, Protocol):
         """
         ...
 
-    def told(self, ask: Callable[[ChunkList], T]) -> T:
+    def in_one_state(self, ask: Callable[[ChunkList], T]) -> T:
         """Return what `ask`, which reads no chunks, tells of the list of chunks in one state."""
         ...
 
@@ -351,5 +351,5 @@ class ChunkStore(ChunkSource, Protocol):
         ...
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
-        """Give dead bytes back; `progress` is told the bytes done and all of them."""
+        """Give dead bytes back; `progress` gets the bytes done and all of them."""
         ...
