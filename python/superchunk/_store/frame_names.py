@@ -11,7 +11,7 @@
 Looking for a name that is not there costs the same in a full directory as in an empty one: only where there is
 the last of these is there anything to be found. Knows nothing about what is in a frame.
 
-Source: docs/format/sparse.md, "Taking a name".
+Source: docs/format/sparse.md, "Replacing a frame".
 """
 
 from __future__ import annotations

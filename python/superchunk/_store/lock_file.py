@@ -17,7 +17,7 @@ A system gives shared locks one after the other while somebody waits for the exc
 pause would keep writers out. So a writer of ours that waits has another lock meanwhile, which readers of ours look
 at before they ask for theirs: on a byte far behind the end, of the kind that `flock` and C-Blosc2 know nothing of.
 
-Source: docs/format/locks.md, "The sidecar", "Taking a turn" and "Giving way".
+Source: docs/format/locks.md, "The sidecar", "Lock turns" and "Fairness".
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Only a regular file that is a frame or empty, and a directory that is a sparse f
 replaced, moved or removed. A kind is found by ``lstat`` and by parsing, never by a name or by a magic alone.
 How a name is taken is the business of `_store.frame_names`.
 
-Source: docs/format/sparse.md, "Taking a name".
+Source: docs/format/sparse.md, "Replacing a frame".
 """
 
 from __future__ import annotations
