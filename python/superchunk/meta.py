@@ -124,7 +124,7 @@ class Meta(Mapping[str, Any]):
 
     def _meta(self) -> Mapping[str, bytes]:
         store = self._handle.refreshed_store()
-        return store.told(lambda chunks: chunks.meta)
+        return store.in_one_state(lambda chunks: chunks.meta)
 
     def raw(self, name: str | bytes) -> bytes:
         """Return the bytes of a metalayer as they stand in the header.
@@ -288,7 +288,7 @@ class VlMeta(MutableMapping[str, Any]):
 
     def _vlmeta(self) -> Mapping[str, bytes]:
         store = self._handle.refreshed_store()
-        return store.told(lambda chunks: chunks.vlmeta)
+        return store.in_one_state(lambda chunks: chunks.vlmeta)
 
     def raw(self, name: str | bytes) -> bytes:
         """Return the bytes of a metalayer, decompressed but not unpacked.

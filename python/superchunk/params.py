@@ -2,7 +2,7 @@
 
 `CParams` says how to compress, `DParams` how to decompress, `Storage` where a
 container lives. They check themselves when they are made, so that a mistake is
-reported where it stands and not at the first chunk. They are frozen: a change is
+reported where it is and not at the first chunk. They are frozen: a change is
 `dataclasses.replace(params, clevel=9)`.
 
 Compresses nothing and opens nothing; what `Storage.mode` means to a file is

@@ -353,7 +353,7 @@ class SChunk(ContextManaged):
     def chunksize(self) -> int:
         """Bytes of a full chunk; 0 once chunks differ in size."""
         store = self._handle.refreshed_store()
-        return store.told(lambda chunks: chunks.chunksize)
+        return store.in_one_state(lambda chunks: chunks.chunksize)
 
     @property
     def chunkshape(self) -> int:
@@ -369,19 +369,19 @@ class SChunk(ContextManaged):
     def nchunks(self) -> int:
         """Number of chunks."""
         store = self._handle.refreshed_store()
-        return store.told(lambda chunks: chunks.nchunks)
+        return store.in_one_state(lambda chunks: chunks.nchunks)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all items."""
         store = self._handle.refreshed_store()
-        return store.told(lambda chunks: chunks.nbytes)
+        return store.in_one_state(lambda chunks: chunks.nbytes)
 
     @property
     def cbytes(self) -> int:
         """Bytes of all compressed chunks; 32 for a special value that is not stored."""
         store = self._handle.refreshed_store()
-        return store.told(lambda chunks: chunks.cbytes)
+        return store.in_one_state(lambda chunks: chunks.cbytes)
 
     @property
     def dead_bytes(self) -> int:
@@ -524,7 +524,7 @@ class SChunk(ContextManaged):
     def __len__(self) -> int:
         """Return the number of items, ``nbytes // typesize``."""
         store = self._handle.refreshed_store()
-        return store.told(lambda chunks: chunks.nbytes) // self._decoder.typesize
+        return store.in_one_state(lambda chunks: chunks.nbytes) // self._decoder.typesize
 
     def __getitem__(self, key: SupportsIndex | slice) -> bytes:
         """Return an item, or the items of a slice, as bytes.

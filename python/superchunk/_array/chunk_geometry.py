@@ -308,8 +308,8 @@ class ArrayGeometry:
 def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return an array with anything in it, for a dtype without objects.
 
-    Small ones are NumPy's. Of large ones most of the price is that the system clears each page, so their memory is
-    retained when they are no longer needed (`io/src/memory`).
+    Small ones are NumPy's. For large arrays the system's clearing of pages costs most. The memory of such arrays is
+    retained for the next ones (`io/src/memory`).
     """
     nbytes = prod(shape) * dtype.itemsize
     if nbytes >= _LARGE:

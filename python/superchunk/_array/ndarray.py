@@ -174,7 +174,7 @@ class NDArray(NumPyConversions, ContextManaged):
     def _refreshed(self) -> ArrayGeometry:
         """Return the geometry after changes elsewhere are followed."""
         store = self._handle.refreshed_store()
-        return store.told(lambda chunks: self._geometry_in(chunks, store))
+        return store.in_one_state(lambda chunks: self._geometry_in(chunks, store))
 
     def _reading(self, read: Callable[[ArrayView[ChunkList]], NumpyArray[Any]]) -> NumpyArray[Any]:
         """Return what `read` reads of one committed state, the newest."""
@@ -458,7 +458,7 @@ class NDArray(NumPyConversions, ContextManaged):
         self._put(value, lambda shape: select(key, shape))
 
     def _put(self, value: object, chosen: Callable[[tuple[int, ...]], Selection], field: str | None = None) -> None:
-        """Write `value` where `chosen`, told the shape, says; into one field of the items if that is named."""
+        """Write `value` where `chosen`, given the shape, says; into one field of the items if that is named."""
         store = self._handle.writable_store()
         with changing(store, value):
             view = self._view_in(store)
@@ -680,7 +680,7 @@ class NDArray(NumPyConversions, ContextManaged):
         return self._selected_array(lambda shape: select_taken(places, at, shape))
 
     def _selected_array(self, chosen: Callable[[tuple[int, ...]], Selection]) -> NDArray:
-        """Return the items that `chosen`, told the shape, selects as an array in memory."""
+        """Return the items that `chosen`, given the shape, selects as an array in memory."""
         from superchunk._array.copying import packed_items  # few programs need it
 
         def read(view: ArrayView[ChunkList]) -> NumpyArray[Any]:

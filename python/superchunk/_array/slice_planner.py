@@ -93,7 +93,7 @@ class PointSelection(NamedTuple):
 
 
 class _Fancy:
-    """One advanced index: the dimension it stands in, or none for a scalar bool, and its positions."""
+    """One advanced index: the dimension it is in, or none for a scalar bool, and its positions."""
 
     __slots__ = ("axis", "positions")
 
@@ -103,7 +103,7 @@ class _Fancy:
 
 
 class _Gap(NamedTuple):
-    """What stands between advanced indices and keeps them apart."""
+    """What is between advanced indices and keeps them apart."""
 
     axis: int | None
     """The dimension of a slice; None: a new axis, or an ellipsis."""

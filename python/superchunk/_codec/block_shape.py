@@ -50,7 +50,7 @@ def layout_of(meta: Mapping[str, bytes]) -> ArrayLayout | None:
 
 
 def is_shaped(codec: int, filters: bytes) -> bool:
-    """Return whether a codec or filter goes by the shape of blocks."""
+    """Return whether a codec or filter depends on the shape of blocks."""
     return codec in _CODECS or not _FILTERS.isdisjoint(filters)
 
 

@@ -147,9 +147,9 @@ class Encoder:
     def blocksize_for(self, data: memoryview) -> int:
         """Return the block size for a new container of `data`, in bytes; 0 as the engine chooses it.
 
-        A read of a few items takes about as long as the block that holds them is large. So where that was left to
-        us and would be more than 64 KiB, a piece from the middle is compressed in several ways, and blocks of
-        64 or of 128 KiB are taken if the size hardly grows by them.
+        A read of a few items takes about as long as the block that holds them is large. Where the block size is
+        automatic and over 64 KiB, a piece from the middle is compressed with several block sizes. Blocks of 64 or 128
+        KiB are taken if the size hardly grows.
         """
         cparams = self.cparams
         own = number_of(cparams.codec) in _OWN_CODECS and all(number_of(f) < _FIRST_REGISTERED for f in cparams.filters)
@@ -200,7 +200,7 @@ def encode_data(store: ChunkStore, encoder: Encoder, data: AnyBuffer, at: int, a
     data
         A C-contiguous buffer.
     at
-        Where it begins; the prefilter is told.
+        Where it begins; the prefilter gets it.
     added
         How many chunks more there will be.
 

@@ -84,7 +84,7 @@ def register_codec(
         ``f(input, output, meta, schunk) -> int``: `input` and `output` are uint8
         arrays over one block (the encoder's `output` is a little shorter), `meta`
         is the `codec_meta`. They return how many bytes they wrote; an encoder
-        that returns 0 has the block stored as it is. With neither, the name stands
+        that returns 0 has the block stored as it is. With neither, the name is
         for an installed plugin, and there is none.
     version
         Taken for compatibility.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["BEST_RATIO", "DAMAGED", "SAMPLES", "MapCell", "chunk_map", "colour"]
 
 SAMPLES: Final = 512
-"""Chunks that are looked at, at most, unless there are more cells than that."""
+"""Chunks that are read, at most, unless there are more cells than that."""
 BEST_RATIO: Final = 100.0
 """What `MapCell.level` takes for the best there is."""
 PALETTE: Final = ("#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725")
@@ -69,7 +69,7 @@ class MapCell:
     stop: int
     """Place behind the last one."""
     looked: int
-    """How many of them were looked at."""
+    """How many of them were read."""
     nbytes: int
     """Bytes of those, uncompressed."""
     cbytes: int
@@ -102,7 +102,7 @@ class MapCell:
             f"chunk {self.first:,}" if self.stop - self.first == 1 else f"chunks {self.first:,} to {self.stop - 1:,}"
         )
         if self.looked < self.stop - self.first:
-            which += f" ({self.looked} of {self.stop - self.first:,} looked at)"
+            which += f" ({self.looked} of {self.stop - self.first:,} read)"
         which += f" of {chunks:,}"
         if self.damaged:
             return f"{which}: {self.damaged} damaged"

@@ -90,7 +90,7 @@ def _legend(cells: Sequence[MapCell], chunks: int) -> str:
         words.append(f'<span style="color:{DAMAGED}">red: damaged</span>')
     looked = sum(cell.looked for cell in cells)
     if looked < chunks:
-        words.append(f"{looked:,} of {chunks:,} chunks looked at, {SAMPLES} at most")
+        words.append(f"{looked:,} of {chunks:,} chunks read, {SAMPLES} at most")
     elif len(cells) < chunks:
         words.append(f"{chunks:,} chunks in {len(cells)} cells")
     return f'<div style="font-size:11px"><span style="{_FAINT}">{" &middot; ".join(words)}</span></div>'

@@ -61,7 +61,7 @@ def parse(text: str) -> Literal:
 
 
 class _Reader:
-    """A text and the token that stands next in it."""
+    """A text and the token that is next in it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -80,7 +80,7 @@ class _Reader:
         self._next = match.end()
 
     def unexpected(self) -> ValueError:
-        """Return the error for what stands here."""
+        """Return the error for what is here."""
         return ValueError(f"expected a literal, found {self._text[self.at : self.at + 20]!r} at character {self.at}")
 
     def expect(self, sign: str) -> None:

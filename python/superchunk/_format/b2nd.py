@@ -296,7 +296,7 @@ def _problem_of_all(shape: tuple[int, ...], chunks: tuple[int, ...], blocks: tup
 
 
 def _place(problem: _Problem, ndim: int) -> int:
-    """Return at which byte of the layer the number with a problem stands."""
+    """Return at which byte of the layer the number with a problem is."""
     first, step = {"shape": (5, 9), "chunks": (6 + 9 * ndim, 5), "blocks": (7 + 14 * ndim, 5)}[problem.part]
     return first + step * (problem.dimension or 0)
 

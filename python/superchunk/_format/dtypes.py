@@ -82,7 +82,7 @@ def parse_dtype(text: str | None, typesize: int, *, at: int = 0) -> np.dtype[Any
         Bytes of an item in the frame. A text of another item size gives an unstructured void type (`V`) of this size.
         So does a type of ml_dtypes where that package is missing.
     at
-        Where the text stands in the layer, for messages.
+        Where the text is in the layer, for messages.
 
     Raises
     ------

@@ -290,7 +290,7 @@ def _check_frame_type(frame_type: int, *, sparse: bool) -> None:
 
 
 def _explain_magic(magic: bytes) -> None:
-    """Say what stands where a frame should begin."""
+    """Say what is where a frame should begin."""
     if magic[1:] == MAGIC[1:]:
         found = (
             f"0x{magic[0]:02X}, a frame of an early Blosc2 beta" if magic[0] in _BETA_MARKERS else f"0x{magic[0]:02X}"

@@ -76,7 +76,7 @@ _PACKED = {"typesize": ENTRY_LEN, "clevel": 5, "codec": 1, "splitmode": 2}
 # Journal records: what to do to take a change back, if it was made at all; the number of entries before tells that.
 _CUT, _PUT, _SET, _ALL = range(4)
 _LOOKS = 100
-"""How often another thread's change may come in between while the index is looked at."""
+"""How often another thread's change may come in between while the index is read."""
 
 
 def special_entry(kind: int) -> int:

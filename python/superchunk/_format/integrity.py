@@ -7,7 +7,7 @@ r"""Seals, fingerprint and commit record: what tells a damaged frame from a soun
              0xCE ... | 0xD8 | 3 | XXH3-128 of header, index chunk and trailer |
 
 The fingerprint excludes the header bytes that C-Blosc2 may change without rewriting the trailer. The record's copy of
-the header covers these bytes. All of it stands where other readers see dead bytes. No I/O here.
+the header covers these bytes. All of it is where other readers see dead bytes. No I/O here.
 
 Source: docs/format/integrity.md.
 """

@@ -227,7 +227,7 @@ class LegacyHeader:
 
     @property
     def index_at(self) -> int:
-        """Where the index chunk stands, or without data the trailer: bytes."""
+        """Where the index chunk is, or without data the trailer: bytes."""
         return self.header_len + (self.cbytes if self.nbytes else 0)
 
     @property

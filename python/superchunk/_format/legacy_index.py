@@ -25,7 +25,7 @@ __all__ = ["LegacyIndex"]
 class LegacyIndex(Index):
     """The entries of a beta's frame, where fewer special chunks are possible than today.
 
-    What is put into the index later is not the file's, and not looked at.
+    What is put into the index later is not the file's, and not read.
     """
 
     __slots__ = ("codes",)

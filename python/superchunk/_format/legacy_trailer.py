@@ -7,7 +7,7 @@
     2         1 + 4   0xC6, u32 length, may be 0
     7         ...     one chunk with the user's bytes
     end - 23  1 + 4   0xCE, u32 trailer length
-    end - 18  1 + 17  0xD8, fingerprint; not looked at
+    end - 18  1 + 17  0xD8, fingerprint; not read
 
 There are no names. The chunk is carried along as it is, damaged or not.
 

@@ -1,6 +1,6 @@
 """The memory budget of a file that is checked or repaired: work and memory are bounded by the size of the file.
 
-A chunk of 40 bytes may claim to hold 2 GB. What the budget refuses is not looked at, and is not charged: it is kept
+A chunk of 40 bytes may claim to hold 2 GB. What the budget refuses is not read, and is not charged: it is kept
 as it is and said to be unproven, never lost.
 
 Source: docs/format/integrity.md, "Recovery".

@@ -153,7 +153,7 @@ class ChunkCheck:
                 self._index_is_bad("it names more stored chunks than fit", nchunks - start)
                 return
             if self._done > 4 * self._places.data_len + _SLAB_BYTES:
-                self._index_is_bad("its chunks overlap, so that not all were looked at", nchunks - start)
+                self._index_is_bad("its chunks overlap, so that not all were read", nchunks - start)
                 return
             self._slab(start, entries)
             if self._progress is not None:
@@ -167,7 +167,7 @@ class ChunkCheck:
 
     @property
     def data_len(self) -> int:
-        """Bytes of all chunks together, and of what stands between them."""
+        """Bytes of all chunks together, and of what is between them."""
         return self._places.data_len
 
     def by_name(self) -> dict[str, int]:
@@ -379,7 +379,7 @@ class ChunkCheck:
             size = at.to_bytes(4, "little")
             digest = _engine.hash64([whole[:_CBYTES_AT], size, whole[_CBYTES_AT + 4 : at]])
             if whole[at + 8 : at + SEAL_LEN] == digest.to_bytes(8, "little"):
-                return f"its header says {cbytes} bytes, and its seal stands behind {at}"
+                return f"its header says {cbytes} bytes, and its seal is behind {at}"
             at = whole.find(SEAL_MAGIC, at + 1)
         return ""
 

@@ -1,4 +1,4 @@
-"""The index file of a sparse frame, for who looks at a frame that may be damaged: found, kept, and what else there is.
+"""The index file of a sparse frame that may be damaged: found, kept, and what else there is.
 
 ::
 

@@ -315,7 +315,7 @@ def correct_index(place: Bytes, found: FrameInspection) -> bool:
 def _mended(place: Bytes, worth: int, *, least: int) -> tuple[_Head, _Rest] | None:
     """Return a header of which what cannot be is put right, and what it leads to, if that is worth more and enough.
 
-    What stands in a header more than once, or elsewhere, tells: its constant bytes, its length, the frame's length, and
+    What is in a header more than once, or elsewhere, tells: its constant bytes, its length, the frame's length, and
     where an index chunk is. A number that cannot be becomes one that says nothing, so that the chunks tell.
     """
     raw = place.read(min(place.size, _BIG), 0)
@@ -342,7 +342,7 @@ def _mended(place: Bytes, worth: int, *, least: int) -> tuple[_Head, _Rest] | No
 
 
 def _lengths_there(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the lengths of the header, as it stands there and as its metalayers tell it, with that of the data."""
+    """Yield the lengths of the header, as it is there and as its metalayers give it, with that of the data."""
     cbytes = int.from_bytes(raw[0x27:0x2F], "big")
     yield int.from_bytes(raw[0x0B:0x0F], "big"), cbytes
     stated = _stated_len(raw)
@@ -383,7 +383,7 @@ def _like_indexes(place: Bytes, frame_len: int) -> Iterator[int]:
 
 
 def _is_older(place: Bytes, rest: _Rest) -> bool:
-    """Return whether the trailer of an older commit stands between an index and the trailer."""
+    """Return whether the trailer of an older commit is between an index and the trailer."""
     begin = rest.index_at + rest.index_len
     between = place.read(max(min(rest.trailer_at - begin, _BIG), 0), begin)
     return _TRAILER in between
@@ -404,7 +404,7 @@ def _leads_to_chunks(place: Bytes, head: _Head, rest: _Rest) -> bool:
 
 
 def _stated_len(raw: bytes) -> int:
-    """Return the length of a header as its metalayers tell it, 0 if they do not."""
+    """Return the length of a header as its metalayers give it, 0 if they do not."""
     try:
         return max([at + length for at, length in read_metalayers(raw).values()], default=MIN_HEADER_LEN)
     except FormatError:
@@ -604,7 +604,7 @@ def _report(
     *,
     older: Loaded | None = None,
 ) -> FrameInspection:
-    """Return the findings about a frame whose header is `head` and stands there as `raw`."""
+    """Return the findings about a frame whose header is `head` and is there as `raw`."""
     sealed = rest.says_fingerprint or rest.type_is_damaged or rest.type_is_lost
     proven = rest.fits or rest.type_is_damaged
     found = FrameInspection(

@@ -45,7 +45,7 @@ class RecoveredChunk(NamedTuple):
     grade: ChunkClass
     """What became of it."""
     position: int
-    """Where it stands, or should."""
+    """Where it is, or should."""
     reason: str = ""
     """Why it is doubtful or lost; empty for a whole one."""
     file: str = ""

@@ -495,7 +495,7 @@ def _must_scan(plan: Plan, found: FrameInspection, place: Bytes, *, complete: bo
 
 
 def _is_empty(place: Bytes, found: FrameInspection, header: FrameHeader) -> bool:
-    """Return whether the trailer stands where the first chunk would, and is not one that an older commit left there."""
+    """Return whether the trailer is where the first chunk would, and is not one that an older commit left there."""
     stated = max((at + length for at, length in found.layers.values()), default=MIN_HEADER_LEN)
     stands_there = int.from_bytes(place.read(4, 0x0B), "big")
     for at in {header.header_len, stated, min(stands_there, place.size)}:
@@ -604,7 +604,7 @@ def place_found(
 
 
 def _swap_twins(plan: Plan, number: int) -> None:
-    """Let the first of two chunks that an index had at one place have what was found, if it stands further in front."""
+    """Let the first of two chunks that an index had at one place have what was found, if it is further in front."""
     first = plan.twins.get(number, number)
     earlier, later = plan.pieces[first], plan.pieces[number]
     if first < number and later.grade == "doubtful" and later.position < earlier.position:
@@ -636,7 +636,7 @@ def _begins(place: Bytes, at: int, like: bytes) -> bool:
 def _fill_between(plan: Plan, lost: Sequence[int], found: Sequence[RecoveredChunk]) -> list[RecoveredChunk]:
     """Put chunks that were found in the places of lost ones, and return those that go nowhere.
 
-    If there are as many, in their order. Otherwise where a single one stands between its neighbours.
+    If there are as many, in their order. Otherwise where a single one is between its neighbours.
     """
     pieces = plan.pieces
     if lost and len(lost) == len(found):
@@ -653,7 +653,7 @@ def _fill_between(plan: Plan, lost: Sequence[int], found: Sequence[RecoveredChun
 
 
 def _beside(plan: Plan, number: int, step: int) -> float:
-    """Return where the chunk before or behind a chunk stands, skipping those without bytes."""
+    """Return where the chunk before or behind a chunk is, skipping those without bytes."""
     pieces = plan.pieces
     at = number + step
     while 0 <= at < len(pieces) and abs(at - number) <= _MOST_BESIDE:

@@ -115,8 +115,8 @@ class VerifyReport:
     frame_len: int = 0
     """Bytes of the frame."""
     dead_bytes: int = 0
-    """Bytes in it that nothing refers to; nobody looks at them. In a sparse frame those of
-    chunk files that its index does not name, and what stands behind chunk and seal."""
+    """Bytes in it that nothing refers to; nobody reads them. In a sparse frame those of
+    chunk files that its index does not name, and what is behind chunk and seal."""
     bytes_behind: int = 0
     """Bytes of the file behind the frame."""
     decoded: bool = False

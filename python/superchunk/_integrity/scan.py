@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["NOT_DECODED", "NO_CODEC", "FoundChunk", "Judgement", "Scan", "find_vlmeta", "judge", "scan"]
 
 NOT_DECODED: Final = "it has no seal, and was not decoded: that would exceed the work budget of a file of this size"
-"""Why a chunk that stands where it should is doubtful."""
+"""Why a chunk that is where it should is doubtful."""
 NO_CODEC: Final = "it cannot be decoded here"
 """The same."""
 
@@ -59,7 +59,7 @@ Judgement = Literal["whole", "damaged", "not decoded", "no codec"]
 
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
-    """A chunk that stands somewhere in a file."""
+    """A chunk that is somewhere in a file."""
 
     position: int
     """Its first byte, counted from the frame's."""
@@ -256,7 +256,7 @@ def _is_vlmeta(place: Bytes, chunk: FoundChunk, found: Scan) -> bool:
         return False
     if same == len(before):
         return True
-    # One byte before it is damaged: then no chunk stands between it and the start of a trailer.
+    # One byte before it is damaged: then no chunk is between it and the start of a trailer.
     begin = max(chunk.position - _WINDOW, 0)
     trailer = place.read(chunk.position - begin, begin).rfind(_TRAILER)
     last = found.chunks[-1] if found.chunks else None

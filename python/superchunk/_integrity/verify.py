@@ -1,6 +1,6 @@
 """`verify`: finding out whether every byte of a frame is as it was written.
 
-Every part is looked at for itself; nothing that is damaged ends the search. See
+Every part is read for itself; nothing that is damaged ends the search. See
 `inspect_frame` for the parts, `check_chunk` for the chunks, `report` for the answer.
 
 Source: docs/format/integrity.md.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["bytes_of_buffer", "verify", "verify_held", "verify_within_budget"]
 
 _MOST_LOOKS: Final = 20
-"""How often a frame is looked at that is changed while it is."""
+"""How often a frame is read that is changed while it is."""
 
 
 def verify(
@@ -321,7 +321,7 @@ def _with_folder(report: VerifyReport, folder: str, problem: str) -> VerifyRepor
         parts = [PartReport(name="header", status="damaged", position=0, length=0, message=problem)]
     if not report.chunks and report.status == "damaged":
         data_len, count = FolderPlaces(folder).data_len, chunk_files(folder)
-        message = f"{count} of them, named by nothing that can be read; repair() goes by what there is"
+        message = f"{count} of them, named by nothing that can be read; repair() uses what there is"
         parts.append(PartReport(name="chunk files", status="in doubt", position=0, length=data_len, message=message))
     synced = last_synced_part(folder)
     if synced is not None:

@@ -7,7 +7,7 @@
     scalar   scalar(dtype, bytes)
     dtype    dtype("f8", False, True) with state (3, "<", subarray, names, fields, itemsize, ...)
 
-Reading looks at the tree of a pickle (`_pickle_tree`) and builds what it describes,
+Reading takes the tree of a pickle (`_pickle_tree`) and builds what it describes,
 comparing each size with the bytes that are there. No function that the pickle names is
 called, so that a stranger's bytes can give an array, a scalar or an error.
 

@@ -1,4 +1,4 @@
-"""What python-blosc2 has and superchunk has not, told to those who look for it: who computes, what else does it here.
+"""What python-blosc2 has and superchunk has not, with what does the same here.
 
 Source: docs/migrating.md, "What is not there, and who does it"; docs/differences.md.
 """

@@ -42,7 +42,7 @@ __all__ = ["token_of"]
 _TICK: Final = 20_000_000
 """Nanoseconds within which two changes of a file may get the same time; file systems' clocks tick every 1 to 10 ms."""
 _LOOKS: Final = 4
-"""How often a file that keeps changing is looked at."""
+"""How often a file that keeps changing is read."""
 _PIECE: Final = 2**20
 _END: Final = 2**12
 """Bytes that are hashed at either end of a file that is no frame of today."""

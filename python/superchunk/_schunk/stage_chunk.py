@@ -90,7 +90,7 @@ def stage_chunk(
 
 
 def _nobody() -> None:
-    """Return the SChunk that user codecs are told about: there is none in this process."""
+    """Return the SChunk that user codecs get: there is none in this process."""
 
 
 def _recorded(folder: str) -> tuple[FrameSettings, Mapping[str, bytes]]:

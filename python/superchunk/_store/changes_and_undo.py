@@ -1,16 +1,15 @@
 """Changes to the list of chunks that both stores share.
 
-Every change happens whole or not at all. A `Change` is one of them: when it begins, the table is noted down as a
-`Mark`; when it fails, `undo` comes back to that; when it ends and is not part of another change, `done` lets the
+Every change happens whole or not at all. A `Change` is one of them. When the change begins, a `Mark` records the table.
+When the change fails, `undo` restores the mark. When the change ends and is not part of another change, `done` lets the
 store commit.
 
-An interrupt may come between any two bytecodes, in the middle of these steps too. So nothing is counted up
-and down: `changes` has the changes under way, each says by itself whether its block was left, and whoever
-comes next takes back what was left unfinished (`heal`). Every step of `undo` may be done twice.
+An interrupt may come between any two bytecodes, in the middle of these steps too. So nothing is counted up and down:
+`changes` has the changes under way. Each change says by itself whether its block was left. The next caller undoes
+changes that were left unfinished (`heal`). Every step of `undo` may be done twice.
 
-A chunk of zeros, NaN or uninitialised items becomes an entry without stored bytes, as
-readers of a frame demand; where sizes vary it becomes a repeated-value chunk, since
-entries do not tell a size.
+A chunk of zeros, NaN or uninitialised items becomes an entry without stored bytes, as readers of a frame demand. Where
+sizes vary it becomes a repeated-value chunk, because entries have no size.
 
 Source: docs/format/cframe.md, "Special entries" and "Variable chunk sizes".
 """
@@ -232,7 +231,7 @@ class Change:
 def repeated_chunk(kind: int, nbytes: int, typesize: int, item: bytes | None = None) -> bytes:
     """Return `nbytes` of special value `kind` as a chunk that a frame can store.
 
-    C-Blosc2 reads a repeated item only if that is as long as the items of the frame, and no longer than a chunk
+    C-Blosc2 reads a repeated item only if the item is as long as the items of the frame, and no longer than a chunk
     header can name. Where that cannot be, the items become an ordinary chunk.
 
     Parameters

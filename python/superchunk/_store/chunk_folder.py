@@ -54,7 +54,7 @@ MAX_ID: Final = 2**32 - 1
 """The largest id that a file name can have."""
 
 _CHUNK_LIMIT = 2**31 + 64
-"""Bytes that are looked at in a chunk file: the largest chunk and its seal."""
+"""Bytes that are read in a chunk file: the largest chunk and its seal."""
 
 _LOCK_NAME = ".b2lock"
 _HEX = 16

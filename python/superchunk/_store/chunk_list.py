@@ -1,12 +1,11 @@
 """The list of chunks that both stores share: what chunks are where, and their sizes.
 
-In memory and in a frame alike, a chunk is an entry of an `Index`: negative for a chunk
-of one value without stored bytes, else a number that the store turns into a source.
+In memory and in a frame, a chunk is an entry of an `Index`. A negative entry is a chunk of one value without stored
+bytes. Other entries are numbers that the store turns into sources.
 
-All chunks but the last have `chunksize` bytes, and the last has at most as many. The
-first change that breaks this switches the list to variable sizes, for good: then every
-chunk must tell its own size, and those of one value are stored as repeated values.
-Changes are in `changes_and_undo`.
+All chunks but the last have `chunksize` bytes, and the last has at most as many. The first change that breaks this
+switches the list to variable sizes, permanently. Every chunk then has its own size, and chunks of one value are stored
+as repeated values. Changes are in `changes_and_undo`.
 
 Source: docs/format/cframe.md, "Special entries" and "Variable chunk sizes".
 """
@@ -253,7 +252,7 @@ class ChunkTable:
         return live
 
     def _check_stored(self, count: int) -> None:
-        """Refuse an index that names more stored chunks than there is room for, before all of them are looked at."""
+        """Refuse an index that names more stored chunks than there is room for, before all of them are read."""
         most = self.most_stored()
         if count > most:
             raise FormatError(

@@ -32,7 +32,7 @@ T = TypeVar("T")
 class TableView(ABC):
     """The questions of a `ChunkStore` that its list of chunks answers."""
 
-    def told(self, ask: Callable[[ChunkList], T]) -> T:
+    def in_one_state(self, ask: Callable[[ChunkList], T]) -> T:
         """Return what `ask`, which reads no chunks, tells of the list in one state, though other threads change it."""
         while True:
             table = self._open
@@ -99,7 +99,7 @@ class TableView(ABC):
         box: Box | None = None,  # noqa: ARG002
         layer: tuple[str, bytes] | None = None,  # noqa: ARG002
     ) -> bytes | None:
-        """Return None: only of what stands in one file a small part is read in a special way."""
+        """Return None: only of what is in one file a small part is read in a special way."""
         return None
 
     def requests(self, start: int, stop: int) -> list[Request]:

@@ -6,16 +6,14 @@
     header | chunks  dead  chunks | dead          dead | new chunks                waiting
     header | chunks  dead  chunks | dead          dead | new chunks | index chunk | trailer
 
-New chunks go behind the frame's end, each with its seal, where nobody sees them; a commit
-writes index chunk and trailer behind them, and then switches to the new state by
-one write of the header. What the old header points to is never overwritten, so a
-reader sees one state or the other, and needs no lock. A frame without data, whose trailer
-has to stand right behind the header, is written as a new file that takes the old one's name;
-so is one that is compacted.
+New chunks go behind the frame's end, each with its seal, where nobody sees them. A commit writes index chunk and
+trailer behind them, and then switches to the new state by one write of the header. What the old header points to is
+never overwritten, so a reader sees one state or the other, and needs no lock. The trailer of a frame without data has
+to follow the header directly. Such a frame is written as a new file that takes the old one's name, and so is a
+compacted frame.
 
-Whoever wants to see the present frame reads its first bytes again, and loads header,
-trailer and index anew if they differ; or the file itself, if another one has got its
-name. Chunks are ranges of the file.
+To follow the frame, a handle reads its first bytes again, and loads header, trailer and index anew if they differ. If
+another file has the name, the handle opens that file. Chunks are ranges of the file.
 
 Source: docs/format/cframe.md, "Commits", "Frames without data" and "Concurrency";
 docs/format/integrity.md.
@@ -114,7 +112,7 @@ class FileMark(FrameMark):
 class Switch:
     """A commit whose index and trailer are written: what is true as soon as one more call has switched to it.
 
-    Whether it has is told by the file alone, and asked again where that call was interrupted.
+    Whether it has is known from the file alone, and asked again where that call was interrupted.
     """
 
     file: FileBytes
@@ -122,7 +120,7 @@ class Switch:
     lock: WriterLock | None
     """The lock on a file that takes the name."""
     head: bytes
-    """What stands at the frame's start then."""
+    """What is at the frame's start then."""
     before: bytes
     """What stood there, if it is the same file."""
     header: bytes
@@ -706,7 +704,7 @@ class ContiguousState(CommittedFrame):
         Raises
         ------
         StorageError
-            The system refuses, or the frame stands inside a larger file. The frame is as
+            The system refuses, or the frame is inside a larger file. The frame is as
             it was.
 
         """

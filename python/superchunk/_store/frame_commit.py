@@ -5,9 +5,9 @@ process change waits in memory until a commit, which writes index and trailer an
 switches to them in one step. How that looks is the business of the two layouts:
 `contiguous_frame` and `sparse_frame` (a directory).
 
-A commit costs bytes in proportion to the number of chunks. So a change is committed at
-once only while that is at most a twelfth of the chunk bytes written since the last commit;
-else it waits. All commits together, the closing one included, then stay below an eighth.
+A commit costs bytes in proportion to the number of chunks. So a change is committed at once only if these bytes are
+at most a twelfth of the chunk bytes written since the last commit. Otherwise the change waits. All commits together,
+the closing one included, then stay below an eighth.
 
 Source: docs/format/cframe.md, "Commits" and "Concurrency"; docs/format/integrity.md.
 """
@@ -225,7 +225,7 @@ class CommittedFrame(MutableChunkTable):
         if loaded.raw_header != self._committed_header or loaded.proof != self._proof:
             return False
         self._watch_anew(loaded.probe)  # blocks that were kept go
-        if not (self._proof.stands or self._dirty or self.busy):
+        if not (self._proof.stored or self._dirty or self.busy):
             self._live = self._sizes = self._starts = None
         return True
 
@@ -240,7 +240,7 @@ class CommittedFrame(MutableChunkTable):
 
     def _doubt_sizes(self) -> None:
         """Forget sizes that chunks tell, if C-Blosc2 may have written other chunks where they are."""
-        if self.fixed_size <= 0 and not (self._proof.stands or self._dirty) and self._watch.doubted():
+        if self.fixed_size <= 0 and not (self._proof.stored or self._dirty) and self._watch.doubted():
             self._sizes = self._starts = None
 
     def is_changed(self) -> bool:
@@ -396,13 +396,13 @@ class CommittedFrame(MutableChunkTable):
         self._written = 0
         self.authors = frozenset()
         end = self.start + self.frame_len
-        digest, stands = self._proof = proof
-        if stands:
+        digest, stored = self._proof = proof
+        if stored:
             ranges = [(end - len(digest), len(digest))]
         else:
             index_at = self.start + len(self._raw_header) + self._room
             ranges = [(index_at, self._index_len), (end - self._trailer_len, self._trailer_len)]
-        self._proven = (digest, ranges, not stands)
+        self._proven = (digest, ranges, not stored)
         # Last: until then, whoever looks comes here again.
         self._watch = _engine.Watch(self.file.read_fd, self.start, probe, self._watched_name, self._proven)
 
@@ -561,9 +561,8 @@ class CommittedFrame(MutableChunkTable):
         Raises
         ------
         StorageError
-            Writing failed, and the committed state is as it was; or only the wait for the
-            disk behind the switch did, and the new state is the committed one; or another
-            process changed the frame meanwhile.
+            Writing failed, and the committed state is as it was. Or only the wait for the disk behind the switch
+            failed, and the new state is the committed one. Or another process changed the frame meanwhile.
 
         """
         level = self.sync_level

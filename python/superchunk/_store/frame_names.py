@@ -8,8 +8,8 @@
     .NAME.b2taking              beside it: the name is being taken, by the frame of the 12 digits in this file;
                                 or that was long ago, and something may be left of what had it
 
-Looking for a name that is not there costs the same in a full directory as in an empty one: only where there is
-the last of these is there anything to be found. Knows nothing about what is in a frame.
+Looking for a missing name costs the same in a full directory as in an empty one. The directory is searched only where
+the last of these names exists. Knows nothing about what is in a frame.
 
 Source: docs/format/sparse.md, "Replacing a frame".
 """
@@ -70,9 +70,9 @@ def _sync_names(path: str) -> None:
 class Mark:
     """The file that says that a name is being taken, and by which digits; it is locked as long as the writer lives.
 
-    Nobody moves what has the name, in more than one step, without it. While it is there, it may be that only the
-    frame with the digits is on the disk, so the directory is synced before that frame is removed; and the mark goes
-    last, when nothing else is left that had the name.
+    Nobody moves what has the name, in more than one step, without it. While the mark exists, possibly only the frame
+    with the digits is on the disk. The directory is therefore synced before that frame is removed. The mark goes last,
+    when nothing else is left that had the name.
     """
 
     __slots__ = ("_file", "_lock", "first")
@@ -126,7 +126,7 @@ class Mark:
                 first = False
                 continue
             try:
-                if not mark.stands:
+                if not mark.exists:
                     mark.close()
                     continue  # taken for a dead writer's, in the moment before it was locked
                 mark._file.pwrite(digits.encode(), 0)
@@ -158,13 +158,13 @@ class Mark:
             return None
         file.display_path = name
         mark = cls(file)
-        if mark.stands:
+        if mark.exists:
             return mark
         mark.close()
         return None
 
     @property
-    def stands(self) -> bool:
+    def exists(self) -> bool:
         """Whether it is still the mark, now that it is locked."""
         return leads_to(self._file.path, self._file.read_fd)
 

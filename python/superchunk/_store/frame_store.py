@@ -5,12 +5,12 @@
     handle ── use ── state ── file or directory       several handles may use one state
     handle ── use ──┘   └── successor                 of the file that replaced ours, which the next access goes over to
 
-A `FrameStore` is a handle on the one state that the handles of this process share; chunks, metalayers and commits
-are the business of that state, in one file (`contiguous_frame`) or in a directory (`sparse_frame`).
+A `FrameStore` is a handle on the one state that the handles of this process share. That state owns chunks, metalayers
+and commits, in one file (`contiguous_frame`) or in a directory (`sparse_frame`).
 
-A handle sees whole states. What waits for its commit is seen by the handles that have a part in it; when another
-handle looks, it is committed. While a change is under way, the thread that makes it sees it; other threads that have
-the same handle see what was before, and other handles the committed state.
+A handle sees whole states. What waits for its commit is seen by the handles that have a part in it; when another handle
+looks, it is committed. While a change is under way, the thread that makes it sees the change. Other threads with the
+same handle see the state before it, and other handles the committed state.
 
 It follows other handles and other processes, keeps a state steady for those who read it, and has lock turns with
 those who write.
@@ -376,7 +376,7 @@ class FrameStore(TableView):
         try:
             state.commit_if_idle()
         except StorageError:
-            if not state.waiting:  # what waited is lost, and somebody must be told
+            if not state.waiting:  # what waited is lost, and somebody must know
                 raise
         return not state.authors  # else whoever made it gets the error
 
@@ -407,8 +407,8 @@ class FrameStore(TableView):
     def _lock_turns(self) -> LockSidecar | None:
         """The lock file; None without one, and where nobody can come in between.
 
-        That is while the directory that it belongs in has no name yet, as nobody knows of that frame, and inside a
-        change of this thread, perhaps by another handle, which has the turn.
+        This is so while the directory of the chunk has no name yet, because nobody knows that frame. It is also so
+        inside a change of this thread, perhaps by another handle, which holds the lock turn.
         """
         if self._sidecar is None:
             return None

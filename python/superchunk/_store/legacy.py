@@ -5,9 +5,9 @@
     0          header_len         header_len + cbytes           frame_len
     |  header  |  chunks          |  index chunk  |  trailer    |
 
-Chunks stay in their file or buffer and are valid in frames of today, so that copying such
-a store chunk by chunk converts the frame. The user metadata, which had no name, becomes a
-vlmetalayer "usermeta" whose value is those bytes. Changes to the store stay in memory.
+Chunks stay in their file or buffer and are valid in frames of today. Copying such a store chunk by chunk therefore
+converts the frame. The user metadata, which had no name, becomes a vlmetalayer "usermeta" whose value is those bytes.
+Changes to the store stay in memory.
 
 Source: docs/format/legacy.md, "Recognising a frame" and "How superchunk reads these frames".
 """
@@ -132,7 +132,7 @@ def read_legacy(buffer: Buffer) -> MemoryStore | None:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What a frame says about itself, before any chunk is looked at."""
+    """What a frame says about itself, before any chunk is read."""
 
     header: LegacyHeader
     meta: dict[str, bytes]
@@ -209,8 +209,8 @@ def _parse(read: Callable[[int, int], bytes], size: int, source: Callable[[int, 
 def _as_value(chunk: bytes) -> bytes:
     """Return user metadata as a vlmetalayer has it: a chunk of one MessagePack value, the bytes.
 
-    A chunk that cannot be decoded, or that claims far too much, stays what it is: the frame
-    opens, and reading the vlmetalayer says what is wrong.
+    A chunk that cannot be decoded, or that claims too many bytes, stays as it is. The frame opens, and reading the
+    vlmetalayer raises the error.
     """
     try:
         info = _engine.describe(chunk)

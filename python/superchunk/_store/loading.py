@@ -67,7 +67,7 @@ class Proof(NamedTuple):
     """Sixteen bytes that differ whenever index chunk or trailer do."""
 
     digest: bytes
-    stands: bool
+    stored: bool
     """Whether it is the fingerprint, with which the trailer ends; else the XXH3-128 of index chunk and trailer."""
 
 
@@ -77,13 +77,13 @@ def proof_of(trailer: bytes, index_chunk: Source) -> Proof:
     A fingerprint is of the index chunk, too, and whoever changes a frame without knowing of it drops it.
     """
     if trailer[-FINGERPRINT_LEN - 1] == FINGERPRINT_TYPE:
-        return Proof(trailer[-FINGERPRINT_LEN:], stands=True)
-    return Proof(_engine.hash128([index_chunk, trailer]), stands=False)
+        return Proof(trailer[-FINGERPRINT_LEN:], stored=True)
+    return Proof(_engine.hash128([index_chunk, trailer]), stored=False)
 
 
 @dataclass(slots=True, eq=False)
 class Loaded:
-    """What a frame says about itself, before any chunk is looked at."""
+    """What a frame says about itself, before any chunk is read."""
 
     header: FrameHeader
     raw_header: bytes
@@ -331,7 +331,7 @@ def _check_trailer(header: FrameHeader, raw: bytes, length: int) -> None:
 
 
 def _parse_index(header: FrameHeader, source: Source, at: int) -> tuple[Index, int]:
-    """Return the index whose chunk stands at byte `at`, and that chunk's size."""
+    """Return the index whose chunk is at byte `at`, and that chunk's size."""
     try:
         info = _engine.describe(source)
     except FormatError as error:

@@ -13,9 +13,9 @@ in a frame, and does not decide who has to take turns.
 The lock belongs to the open file, which a forked child shares with its parent. So a child closes what it inherited
 before anything else, without unlocking it, and opens the sidecar again when it needs it.
 
-A system gives shared locks one after the other while somebody waits for the exclusive one, so that readers without a
-pause would keep writers out. So a writer of ours that waits has another lock meanwhile, which readers of ours look
-at before they ask for theirs: on a byte far behind the end, of the kind that `flock` and C-Blosc2 know nothing of.
+A system grants shared locks while a writer waits for the exclusive one. Readers without a pause would therefore keep
+writers out. So a waiting writer of superchunk holds another lock, and readers of superchunk check that lock before they
+ask for theirs. The lock is on a byte far behind the end, of a kind that `flock` and C-Blosc2 do not see.
 
 Source: docs/format/locks.md, "The sidecar", "Lock turns" and "Fairness".
 """
@@ -72,7 +72,7 @@ if sys.platform == "linux" and struct.calcsize("P") == struct.calcsize("q"):
     _READ, _WRITE, _NONE = map(_record, (F_RDLCK, F_WRLCK, F_UNLCK))
 
     def _somebody_waits(fd: int) -> bool:
-        """Return whether a writer waits for its turn; False where that cannot be told."""
+        """Return whether a writer waits for its turn; False where that is unknown."""
         try:
             found = fcntl(fd, F_OFD_GETLK, _READ)
         except OSError:
@@ -80,7 +80,7 @@ if sys.platform == "linux" and struct.calcsize("P") == struct.calcsize("q"):
         return found[:2] != _NONE[:2]
 
     def _announce(fd: int) -> None:
-        """Let readers know that a writer waits, after those who wait already; nothing where that cannot be told."""
+        """Let readers know that a writer waits, after those who wait already; nothing where that is unknown."""
         with suppress(OSError):
             fcntl(fd, F_OFD_SETLKW, _WRITE)
 
@@ -124,8 +124,8 @@ def sidecar_path(path: str, *, sparse: bool) -> str:
 class LockSidecar:
     """One handle's part in the protocol: ``with sidecar.shared() as changed:``, or ``exclusive()`` to write.
 
-    `changed` says that somebody else wrote since this handle looked last, or that it never looked: whatever the
-    handle keeps in memory is to be read again. It stays changed if the block fails.
+    `changed` is true if somebody else wrote since this handle last read the counter, or if this handle never read it.
+    Everything that the handle keeps in memory must then be read again. It stays changed if the block fails.
 
     The threads of a process take turns, readers too. Blocks may stand in each other; only the outermost locks, counts
     and may say `changed`. After a fork the child starts anew, with `changed`, even if it was inside a block.
@@ -190,7 +190,7 @@ class LockSidecar:
         Raises
         ------
         StorageError
-            On entering: the sidecar cannot be opened, made, locked or written; or this stands inside a block
+            On entering: the sidecar cannot be opened, made, locked or written; or this is inside a block
             that only reads, whose lock would be lost while waiting (errno is EDEADLK).
 
         """
@@ -202,7 +202,7 @@ class LockSidecar:
         return self._depth > 0
 
     def has_news(self) -> bool:
-        """Return whether a block would say `changed`, or whether that cannot be told without one.
+        """Return whether a block would say `changed`, or whether that is unknown without one.
 
         No lock is needed for that: the counter moves before the first byte of a change.
         """

@@ -3,10 +3,10 @@
 An advisory lock on the file, or on the directory of a sparse frame, which is gone when the process is. Who comes second
 is refused at once; readers do not look at it. Writers that want to take turns instead use `_store.lock_file`.
 
-A lock of this kind (``flock``) belongs to the *open file*, which a forked child shares with its parent: letting go of
-it in the child would take it from the parent, and a copy kept open in the child keeps it alive when the parent dies.
-So in a child a `WriterLock` forgets what it held without unlocking, and the owner of the descriptor calls `separate`
-or closes it. Knows nothing about what is in a frame.
+A lock of this kind (``flock``) belongs to the *open file*, which a forked child shares with its parent. Releasing the
+lock in the child would take it from the parent. A copy kept open in the child keeps the lock alive when the parent
+dies. So in a child a `WriterLock` forgets what it held without unlocking, and the owner of the descriptor calls
+`separate` or closes it. Knows nothing about what is in a frame.
 
 Source: docs/format/locks.md.
 """
@@ -51,8 +51,8 @@ _forks = 0
 def leads_to(path: str, fd: int) -> bool:
     """Return whether `path` still names the open file or directory `fd`.
 
-    To be asked after a lock was taken: between opening and locking the file may have been replaced, and the lock is
-    then on one that nobody else will open.
+    Call this after a lock was taken. Between opening and locking the file may have been replaced; the lock is then on a
+    file that nobody else will open.
 
     Raises
     ------
@@ -109,10 +109,10 @@ def separate(fd: int, path: str) -> None:
 class WriterLock:
     """The mark that a frame is being written, on an open descriptor of it.
 
-    After a fork the child does not hold it: `held` is False there, `release` does nothing, and `acquire` tries anew,
-    with the descriptor separated first, for on the inherited one the parent's lock would pass for the child's own. As
-    long as the child keeps the inherited descriptor, though, the lock outlives a parent that dies; `separate` or
-    close it.
+    After a fork the child does not hold it: `held` is False there, `release` does nothing, and `acquire` tries anew. It
+    separates the descriptor first, because on the inherited one the parent's lock would pass for the child's own. As
+    long as the child keeps the inherited descriptor, though, the lock outlives a parent that dies; `separate` or close
+    it.
     """
 
     __slots__ = ("__weakref__", "_fd", "_forks", "_inherited", "_marked", "held")

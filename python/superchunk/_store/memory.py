@@ -1,7 +1,7 @@
 """A list of chunks in memory, also over the chunks of another store.
 
-The chunks are any sources: bytes of this process, slices of a buffer, or ranges of an
-open file (copy-on-write: changes stay in memory, the file is left alone).
+The chunks are any sources: bytes of this process, slices of a buffer, or ranges of an open file. For a file, changes
+stay in memory (copy-on-write).
 
 Source: docs/format/cframe.md, "Frames elsewhere".
 """

@@ -78,7 +78,7 @@ def commits(
 ) -> Iterator[Loaded]:
     """Yield what commits say about themselves whose metadata is whole, newest first.
 
-    Their chunks are not looked at.
+    Their chunks are not read.
 
     Parameters
     ----------

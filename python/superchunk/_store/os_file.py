@@ -1,12 +1,10 @@
-"""Positioned reads and writes on one file, all calls that change a disk, and how their failures are told.
+"""Positioned reads and writes on one file, all calls that change a disk, and how their failures are reported.
 
-Everything goes through descriptors with ``pread`` and ``pwrite``: no position to
-share between threads or after a fork, no mapping that could fault. Reading and
-writing have a descriptor each, so that a handle for reading asks for no more.
+Everything goes through descriptors with ``pread`` and ``pwrite``. Threads and forks share no position, and no mapping
+can fault. Reading and writing have a descriptor each, so that a handle for reading asks for no more.
 
-What changes a disk goes through one object, `system`, and nothing in this package
-goes past it: whoever puts another `System` in its place sees every change, in order.
-The crash laboratory (`tests/crashlab`) does. Knows nothing about frames.
+Every change of a disk goes through one object, `system`. A test that puts another `System` in its place sees every
+change, in order. The crash laboratory (`tests/crashlab`) does. Knows nothing about frames.
 """
 
 from __future__ import annotations
@@ -305,13 +303,13 @@ def sync_files(folder: str, names: Sequence[str], *, display_path: str | None = 
         The system refuses; it is about what is in `display_path`, or the directory.
 
     """
-    told = display_path or folder
+    shown = display_path or folder
     if len(names) > _MOST_SINGLY:
         try:
             system.sync_filesystem(folder)
         except OSError as error:
             if error.errno != errno.ENOTSUP:
-                raise storage_error(error, told) from error
+                raise storage_error(error, shown) from error
         else:
             return
     for name in names:
@@ -320,7 +318,7 @@ def sync_files(folder: str, names: Sequence[str], *, display_path: str | None = 
         except FileNotFoundError:
             continue  # nothing that could be lost
         except OSError as error:
-            raise storage_error(error, os.path.join(told, name)) from error
+            raise storage_error(error, os.path.join(shown, name)) from error
 
 
 def sync_folder(path: str, *, display_path: str | None = None) -> None:
@@ -556,10 +554,10 @@ class FileBytes:
 class RetiredFiles:
     """Files that others have taken the place of, open for calls that still read them.
 
-    A call that reads holds a descriptor and no lock, so a file may only be closed when no
-    call can be older; until then the system keeps the space of a removed file. Nor are there
-    more than 64, for descriptors run out: a call that meets that reads anew, see `changed_since`. What holds
-    on to a file for longer, as a snapshot does, holds the `FileBytes`.
+    A call that reads holds a descriptor and no lock. A file may therefore be closed only when no older call can be
+    running. Until then the system keeps the space of a removed file. Nor are there more than 64, for descriptors run
+    out: a call that meets that reads anew, see `changed_since`. What holds on to a file for longer, as a snapshot does,
+    holds the `FileBytes`.
     """
 
     __slots__ = ("files",)

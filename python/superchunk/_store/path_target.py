@@ -6,9 +6,9 @@
     check_target(path, rule)           before a frame is made: the path, its parent, and what lies there
     ReplaceRule.check(place)           the same question, asked again for what has just lost the name
 
-Only a regular file that is a frame or empty, and a directory that is a sparse frame and holds nothing else, may be
-replaced, moved or removed. A kind is found by ``lstat`` and by parsing, never by a name or by a magic alone.
-How a name is taken is the business of `_store.frame_names`.
+Only two kinds may be replaced, moved or removed: a regular file that is a frame or empty, and a directory that holds a
+sparse frame and nothing else. A kind is found by ``lstat`` and by parsing, never by a name or by a magic alone. How a
+name is taken is the business of `_store.frame_names`.
 
 Source: docs/format/sparse.md, "Replacing a frame".
 """
@@ -362,7 +362,7 @@ def check_target(path: str, rule: ReplaceRule) -> None:
     ArgumentError
         What is there is no frame, or the directory around is the directory of a sparse frame.
     StorageError
-        Something is there that may not be replaced, a directory around is missing or is none, a link leads to
+        Something is there that may not be replaced, a parent directory is missing or no directory, a link leads to
         nothing or to itself, or the system refuses.
 
     """

@@ -1,8 +1,8 @@
 """Index files that somebody still references although newer ones are there, and the chunk files they name.
 
-Two kinds: the newest one that is known to be on the disk (`LAST_SYNCED_NAME`), while the present
-one may get lost with the power; and those that snapshots were opened on, here or in other
-processes, which show that by a shared lock on the index file. The files that they name stay.
+There are two kinds. One is the newest index file that is known to be on the disk (`LAST_SYNCED_NAME`), while a loss of
+power may lose the present one. The others are those of open snapshots, here or in other processes, which hold a shared
+lock on the index file. The files that they name stay.
 
 Source: docs/format/sparse.md, "Last synced index" and "Snapshots".
 """

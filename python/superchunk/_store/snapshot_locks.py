@@ -23,7 +23,7 @@ __all__ = ["is_share_locked", "lock_shared", "unlock_shared"]
 def lock_shared(file: FileBytes) -> None:
     """Tell writers to leave what an index file names; it must be asked afterwards whether it is the present one.
 
-    Where the file system cannot lock, nothing is told.
+    Where the file system cannot lock, nothing is known.
 
     Raises
     ------

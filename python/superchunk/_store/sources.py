@@ -1,7 +1,7 @@
 """The bytes of chunks as they lie in files, for those who want them undecoded.
 
-Files are read by position. A file that is only named is opened for as long as it is read, and never
-through a symbolic link: names come from containers that anybody may have written.
+Files are read by position. A file that is only named is open while it is read, and never through a symbolic link,
+because names come from containers that anybody may have written.
 
 Source: _engine.pyi, `Source`.
 """

@@ -7,14 +7,14 @@
     chunks.b2frame   0 3 2          00000000.chunk 00000001.chunk 00000002.chunk 00000003.chunk   committed
                                     00000000.chunk                00000002.chunk 00000003.chunk   tidied up
 
-A chunk file is written once, with its seal, under an id that no index names; a commit writes
-a new index file aside and gives it the old one's name. A file is pending until a commit names it, and
-garbage once the index that names it is replaced, unless an index that is retained names it too: the last
-synced one, or one that a snapshot references. What cannot be removed waits for the next commit.
+A chunk file is written once, with its seal, under an id that no index names. A commit writes a new index file aside and
+gives it the old one's name. A file is pending until a commit names it. It is garbage once the index that names it is
+replaced, unless a retained index names it too: the last synced one, or one that a snapshot references. What cannot be
+removed waits for the next commit.
 
-Chunk files are opened when they are read, and a commit may remove some afterwards. So
-whoever read chunks has to ask `changed_since` whether what was read may belong to several commits,
-and then read again; or read within `pinned`, which keeps writers from removing anything.
+Chunk files are opened when they are read, and a commit may remove some afterwards. So a reader must ask `changed_since`
+whether the chunks may belong to several commits, and then read again. Or it reads within `pinned`, which keeps writers
+from removing anything.
 
 Source: docs/format/sparse.md; docs/format/integrity.md.
 """
@@ -549,7 +549,7 @@ class SparseState(CommittedFrame):
         del self._pending[pending:], self._placed[placed:], self._dropped[dropped:]
 
     def committed(self) -> CommittedFrame | PastTable | None:
-        """Return the committed state; what its chunks take stands in the header."""
+        """Return the committed state; what its chunks take is in the header."""
         past = super().committed()
         if isinstance(past, PastTable) and past._live is None:
             index = past.index
@@ -884,7 +884,7 @@ class SparseState(CommittedFrame):
         Parameters
         ----------
         progress
-            Called with the files looked at and those in all.
+            Called with the files read and those in all.
 
         Raises
         ------

@@ -138,7 +138,7 @@ def whole_chunks(folder: FileBytes, loaded: Loaded, *, besides: set[int]) -> Non
     folder, loaded
         The open directory, and what an index file in it says.
     besides
-        Ids that are not looked at.
+        Ids that are not read.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """Chunk files that several processes write at once, and one coordinator commits.
 
-The coordinator, which has the sparse frame open for writing, sets ids aside; any process
-compresses data into the file of such an id, without a lock; and the coordinator puts what comes
-back into its list, after checking it::
+The coordinator, which has the sparse frame open for writing, reserves ids. Any process compresses data into the file of
+such an id, without a lock. The coordinator checks what comes back and puts it into its list::
 
     coordinator   ids = s.reserve_chunk_ids(3)            s.append_staged(staged)
     others                  stage_chunk(path, ids[i], data) -> StagedChunk

@@ -226,7 +226,7 @@ class ChunkSource(ChunkList, Protocol):
         """
         ...
 
-    def told(self, ask: Callable[[ChunkList], T]) -> T:
+    def in_one_state(self, ask: Callable[[ChunkList], T]) -> T:
         """Return what `ask`, which reads no chunks, tells of the list of chunks in one state."""
         ...
 
@@ -279,9 +279,8 @@ class ChunkSource(ChunkList, Protocol):
 class ChunkStore(ChunkSource, Protocol):
     """A list of chunks with metalayers that can be changed.
 
-    Every change happens whole or not at all: after an error the store is as it was
-    before the call, or before the `batch` that the call was part of. One error comes
-    when the change is made: that of the last wait for the disk.
+    Every change happens whole or not at all. After an error the store is as it was before the call, or before the
+    `batch` that the call was part of. One error comes when the change is made: that of the last wait for the disk.
     """
 
     @property
@@ -352,5 +351,5 @@ class ChunkStore(ChunkSource, Protocol):
         ...
 
     def compact(self, progress: Callable[[int, int], object] | None = None) -> None:
-        """Give dead bytes back; `progress` is told the bytes done and all of them."""
+        """Give dead bytes back; `progress` gets the bytes done and all of them."""
         ...

@@ -49,8 +49,8 @@ def transfer(source: ChunkStore, target: ChunkStore, progress: Callable[[int, in
     MetalayerValueError
         There are more vlmetalayers than `target` can hold.
     FormatError
-        A chunk is not what was sealed, or damaged so that nobody knows its size, or the frame's
-        fingerprint does not fit: damage is not copied, for it would be sealed anew.
+        A chunk differs from its seal, or is damaged so that its size is unknown, or the frame's fingerprint does not
+        fit. Damage is not copied, because the copy would have a new seal.
     StorageError
         Reading or writing failed.
 

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        What stands behind ``superchunk`` on the command line; None takes it from there.
+        What is behind ``superchunk`` on the command line; None takes it from there.
 
     Returns
     -------

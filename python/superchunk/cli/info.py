@@ -32,7 +32,7 @@ BAR = "▏▎▍▌▋▊▉█"
 BAR_COLUMNS = 24
 MAP_COLUMNS = 96
 MAP_INDENT = 16
-"""Columns of the map strip, at most, and of what stands in front of it."""
+"""Columns of the map strip, at most, and of what is in front of it."""
 LONGEST_VALUE = 100
 """Characters of a metalayer's value that are shown to people."""
 _INDEX_FILE: Final = "chunks.b2frame"

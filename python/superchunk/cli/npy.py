@@ -46,7 +46,7 @@ class NpyHeader:
     """Bytes of the longest header text; NumPy's own limit for files that are not trusted."""
 
     raw: bytes
-    """The header as it stands in the file, from the magic to the newline before the items."""
+    """The header as it is in the file, from the magic to the newline before the items."""
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     """Items in each dimension."""

@@ -25,7 +25,7 @@ def draw(advice: Advice, title: str, target: Path, kind: str) -> None:
     advice
         What was tried, and what is recommended.
     title
-        What stands above.
+        What is above.
     target
         The file to write.
     kind

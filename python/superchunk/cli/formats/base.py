@@ -59,7 +59,7 @@ class Plan:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     fill: bytes | None = None
-    """The item that stands where nothing was written; None for zeros."""
+    """The item that is where nothing was written; None for zeros."""
     dimensions: tuple[str, ...] | None = None
     """The name of each dimension, empty for one without; None: none has a name."""
     hint: tuple[int, ...] | None = None

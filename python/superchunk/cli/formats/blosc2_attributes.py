@@ -5,7 +5,7 @@
     vlmetalayer                 content
     NAME                        an attribute whose name has at most 31 bytes, while there is room
     superchunk.attributes       a map of all the others
-    superchunk.fill_value       bytes of the item that stands where nothing was written
+    superchunk.fill_value       bytes of the item that is where nothing was written
     _ARRAY_DIMENSIONS           the names of the dimensions, a list of str
 
 A frame has room for 16 vlmetalayers. The user's fixed metalayers of a frame become attributes as well.
