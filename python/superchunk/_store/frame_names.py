@@ -11,7 +11,7 @@
 Looking for a missing name costs the same in a full directory as in an empty one. The directory is searched only where
 the last of these names exists. Knows nothing about what is in a frame.
 
-Source: docs/format/sparse.md, "Taking a name".
+Source: docs/format/sparse.md, "Replacing a frame".
 """
 
 from __future__ import annotations

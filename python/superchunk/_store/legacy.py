@@ -9,7 +9,7 @@ Chunks stay in their file or buffer and are valid in frames of today. Copying su
 converts the frame. The user metadata, which had no name, becomes a vlmetalayer "usermeta" whose value is those bytes.
 Changes to the store stay in memory.
 
-Source: docs/format/legacy.md, "Recognising a frame" and "What a reader makes of it".
+Source: docs/format/legacy.md, "Recognising a frame" and "How superchunk reads these frames".
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ A system grants shared locks while a writer waits for the exclusive one. Readers
 writers out. So a waiting writer of superchunk holds another lock, and readers of superchunk check that lock before they
 ask for theirs. The lock is on a byte far behind the end, of a kind that `flock` and C-Blosc2 do not see.
 
-Source: docs/format/locks.md, "The sidecar", "Taking a turn" and "Giving way".
+Source: docs/format/locks.md, "The sidecar", "Lock turns" and "Fairness".
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 A writer locks its new frame as long as it lives; so what is not locked, and not from a moment ago, can go. What
 had the name can go while something else has it. Knows nothing about what is in a frame.
 
-Source: docs/format/cframe.md, "Commits"; docs/format/sparse.md, "Taking a name".
+Source: docs/format/cframe.md, "Commits"; docs/format/sparse.md, "Replacing a frame".
 """
 
 from __future__ import annotations

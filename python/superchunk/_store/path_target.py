@@ -10,7 +10,7 @@ Only two kinds may be replaced, moved or removed: a regular file that is a frame
 sparse frame and nothing else. A kind is found by ``lstat`` and by parsing, never by a name or by a magic alone. How a
 name is taken is the business of `_store.frame_names`.
 
-Source: docs/format/sparse.md, "Taking a name".
+Source: docs/format/sparse.md, "Replacing a frame".
 """
 
 from __future__ import annotations
