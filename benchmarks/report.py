@@ -82,9 +82,14 @@ def line_cells(line: Line) -> list[str]:
     ]
 
 
-def surroundings(records: Records) -> str:
-    """Say on what it was measured."""
-    record = records["matrix"]
+def work_surroundings(records: Records) -> str:
+    """Say on what the work of users was measured."""
+    return surroundings(records, "work")
+
+
+def surroundings(records: Records, name: str = "matrix") -> str:
+    """Say on what a record was measured."""
+    record = records[name]
     machine, versions = record["machine"], record["versions"]
     how = "Quick mode: fewer cells and rounds. " if record["quick"] else ""
     named = ", ".join(f"{name} {one}" for name, one in versions.items() if name != "python")
@@ -248,6 +253,7 @@ TABLES: dict[str, Callable[[Records], str]] = {
     "slower": slower,
     "larger": bigger,
     "work": work,
+    "work surroundings": work_surroundings,
     "work short": work_short,
     "shares": shares,
     "demo": demo,
