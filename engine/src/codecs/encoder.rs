@@ -102,6 +102,17 @@ impl Encoder {
         }
     }
 
+    /// Whether a search is of use for streams of so many bytes: not if it is the level's own search there.
+    #[must_use]
+    #[cfg_attr(not(feature = "zstd"), expect(unused_variables, reason = "only zstd has searches for short streams"))]
+    pub fn is_useful(&self, candidate: usize, length: usize) -> bool {
+        match &self.kind {
+            #[cfg(feature = "zstd")]
+            Kind::Zstd(encoder) => encoder.is_useful(candidate, length),
+            _ => true,
+        }
+    }
+
     /// Compresses the stream `src` into the start of `dst` with the level's own search, and returns the bytes written.
     ///
     /// `None` means that the codec declined or that the result is longer than `dst`; what `dst`

@@ -4,9 +4,6 @@
 //! libdeflate often comes to the same size in a third of the time, though not where data repeats itself much; so its
 //! searches are the quick ones, and those of zlib-rs and `quick` are the levels' own.
 //!
-//! Deflate has blocks that are stored plain, and both libraries take them for noise, but only where all of one of their
-//! own, long blocks is noise. Who knows where it stands can have it stored to the piece, without searching it.
-//!
 //! Read are complete zlib streams that fill the destination, with a right checksum; bytes behind
 //! the checksum are left alone, as other readers do. Raw deflate and gzip are refused.
 //!
@@ -135,26 +132,26 @@ impl std::fmt::Debug for Encoder {
 }
 
 /// Zeros that are put behind a stream from which so many times its length is decoded. Of the last bytes that it is given,
-/// libdeflate copies what they stand for byte by byte, and thirty of them can stand for 30 KB.
+/// libdeflate copies their output byte by byte, and thirty of them can encode 30 KB.
 const BEHIND: usize = 64;
 const DENSE: usize = 4;
 
-/// A decoder with its context, and room for streams with zeros behind them.
+/// A decoder with its context, and scratch space for streams with zeros behind them.
 pub(super) struct Decoder {
     inflate: Decompressor,
-    room: Vec<u8>,
+    scratch: Vec<u8>,
 }
 
 impl Decoder {
     /// Makes a decoder.
     pub(super) fn new() -> Self {
-        Self { inflate: Decompressor::new(), room: Vec::new() }
+        Self { inflate: Decompressor::new(), scratch: Vec::new() }
     }
 
     /// Decodes a stream that must fill `dst` exactly.
     pub(super) fn decode(&mut self, src: &[u8], dst: &mut [u8]) -> Verdict {
         let is_dense = dst.len() / DENSE >= src.len();
-        if is_dense && self.decode_padded(src, dst) { Ok(()) } else { self.decode_plain(src, dst) }
+        if is_dense && self.decode_padded(src, dst) { Ok(()) } else { self.decode_directly(src, dst) }
     }
 
     /// Decodes a stream of the common form, of which nothing is left behind its checksum; returns whether it is one.
@@ -164,19 +161,19 @@ impl Decoder {
         let length = body.len() + BEHIND;
         if flags & DICTIONARY != 0
             || !(u16::from(METHOD) * 256 + u16::from(*flags)).is_multiple_of(31)
-            || self.room.try_reserve(length.saturating_sub(self.room.len())).is_err()
+            || self.scratch.try_reserve(length.saturating_sub(self.scratch.len())).is_err()
         {
             return false;
         }
-        self.room.clear();
-        self.room.extend_from_slice(body);
-        self.room.resize(length, 0);
-        self.inflate.deflate_decompress(&self.room, dst) == Ok(dst.len())
+        self.scratch.clear();
+        self.scratch.extend_from_slice(body);
+        self.scratch.resize(length, 0);
+        self.inflate.deflate_decompress(&self.scratch, dst) == Ok(dst.len())
             && libdeflater::adler32(dst).to_be_bytes() == *checksum
     }
 
     /// The same for every stream, and says what is wrong with it.
-    fn decode_plain(&mut self, src: &[u8], dst: &mut [u8]) -> Verdict {
+    fn decode_directly(&mut self, src: &[u8], dst: &mut [u8]) -> Verdict {
         match self.inflate.zlib_decompress(src, dst) {
             Ok(written) if written == dst.len() => Ok(()),
             Ok(_) => Err("the stream decodes to fewer bytes than expected"),
@@ -274,9 +271,9 @@ mod tests {
     /// What each of the two ways of decoding makes of a stream.
     fn both_ways(src: &[u8], length: usize) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
         let mut decoder = Decoder::new();
-        let (mut padded, mut plain) = (vec![0; length], vec![0; length]);
+        let (mut padded, mut direct) = (vec![0; length], vec![0; length]);
         let found = decoder.decode_padded(src, &mut padded);
-        (found.then_some(padded), decoder.decode_plain(src, &mut plain).is_ok().then_some(plain))
+        (found.then_some(padded), decoder.decode_directly(src, &mut direct).is_ok().then_some(direct))
     }
 
     #[test]
@@ -296,14 +293,14 @@ mod tests {
                 for cut in length.saturating_sub(40)..length {
                     assert_eq!(both_ways(&stream[..cut], src.len()), (None, None));
                 }
-                // Bytes behind the checksum are left to the plain way.
+                // Bytes behind the checksum are left to the direct way.
                 assert_eq!(both_ways(&coded[..=length], src.len()), (None, Some(src.clone())));
                 for at in (0..length).step_by(1 + length / 50) {
                     for bit in 0..8 {
                         let mut damaged = stream.to_vec();
                         damaged[at] ^= 1 << bit;
-                        let (padded, plain) = both_ways(&damaged, src.len());
-                        assert_eq!(padded, plain, "byte {at}, bit {bit}");
+                        let (padded, direct) = both_ways(&damaged, src.len());
+                        assert_eq!(padded, direct, "byte {at}, bit {bit}");
                     }
                 }
             }

@@ -27,28 +27,42 @@ use crate::{Error, Result};
 struct Search {
     level: i32,
     changes: &'static [CParameter],
+    /// Longest stream for which it is quicker than the level's own, in bytes.
+    longest: usize,
 }
 
 /// One of zstd's levels as it is.
 const fn level(level: i32) -> Search {
-    Search { level, changes: &[] }
+    Search { level, changes: &[], longest: usize::MAX }
 }
 
 /// Zstd's level 9 without a look ahead, and only for matches of five bytes.
 const GREEDY: Search = Search {
     level: 9,
     changes: &[CParameter::Strategy(Strategy::ZSTD_greedy), CParameter::SearchLog(4), CParameter::MinMatch(5)],
+    longest: usize::MAX,
 };
 
 /// Zstd's level 9 with a look one byte ahead, where level 9 looks two ahead.
-const LAZY: Search =
-    Search { level: 9, changes: &[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4)] };
+const LAZY: Search = Search {
+    level: 9,
+    changes: &[CParameter::Strategy(Strategy::ZSTD_lazy), CParameter::SearchLog(4)],
+    longest: usize::MAX,
+};
+
+/// Up to 16 KiB zstd's level 9 searches by trees. Chains, as for longer streams, take half of the time.
+const CHAINS: Search = Search {
+    level: 9,
+    changes: &[CParameter::Strategy(Strategy::ZSTD_lazy2), CParameter::SearchLog(6)],
+    longest: 16 * 1024,
+};
 
 /// Zstd's strongest level, but with one pass over the first 128 KiB instead of two, with fewer tries at each position, and
 /// content with a match of 64 bytes.
 const STRONG: Search = Search {
     level: 22,
     changes: &[CParameter::Strategy(Strategy::ZSTD_btultra), CParameter::SearchLog(6), CParameter::TargetLength(64)],
+    longest: usize::MAX,
 };
 
 /// The searches for each `clevel`: some that are quicker, the quickest first, and the level's own.
@@ -58,10 +72,10 @@ const LADDERS: [&[Search]; 10] = [
     &[level(1), level(3)],
     &[level(1), level(3), level(5)],
     &[level(3), level(5), level(7)],
-    &[level(3), GREEDY, LAZY, level(9)],
-    &[GREEDY, LAZY, level(11)],
-    &[GREEDY, level(9), level(13)],
-    &[GREEDY, level(9), level(15)],
+    &[level(3), GREEDY, LAZY, CHAINS, level(9)],
+    &[GREEDY, LAZY, CHAINS, level(11)],
+    &[GREEDY, CHAINS, level(9), level(13)],
+    &[GREEDY, CHAINS, level(9), level(15)],
     &[level(13), STRONG, level(22)],
 ];
 
@@ -87,6 +101,11 @@ impl Encoder {
     /// How many searches there are.
     pub(super) fn candidates(&self) -> usize {
         self.ladder.len()
+    }
+
+    /// Whether a search is of use for streams of so many bytes.
+    pub(super) fn is_useful(&self, candidate: usize, length: usize) -> bool {
+        length <= self.ladder[candidate].longest
     }
 
     /// Compresses with a search, or `None` if the result does not fit.

@@ -1,8 +1,8 @@
 //! Writing chunks.
 //!
 //! Blocks are compressed by all threads into buffers of their own and put down in index order, so a chunk's
-//! bytes do not depend on the number of threads. As soon as a chunk would not be smaller than its plain data,
-//! the data are stored plain instead. The input is only ever read.
+//! bytes do not depend on the number of threads. As soon as a chunk would not be smaller than its data,
+//! the data are stored uncompressed instead. The input is only ever read.
 //!
 //! Source: docs/format/chunk.md, sections "Blocks and streams", "Dictionaries", "Special values" and
 //! "Variable-length blocks".
@@ -40,18 +40,18 @@ pub use vlblocks::encode_vlblocks;
 
 /// Most bytes by which a chunk is longer than its data.
 pub const MAX_OVERHEAD: usize = EXTENDED_HEADER_LENGTH;
-/// Less than this is stored plain without a try.
+/// Less than this is stored uncompressed without a try.
 const MIN_BUFFERSIZE: usize = 32;
 /// Smallest useful dictionary, in bytes.
 const MIN_DICT: usize = 256;
-/// Work on fewer plain bytes than this is done before another thread has woken up.
+/// Work on fewer bytes than this is done before another thread has woken up.
 const SERIAL: usize = 64 * 1024;
 
 /// What one thread keeps between blocks.
 #[derive(Default)]
 struct Worker {
-    /// A block that does not stand in memory as it must.
-    plain: Vec<u8>,
+    /// A block that is not contiguous in memory.
+    block: Vec<u8>,
     filters: Scratch,
     output: Vec<u8>,
     encoder: Option<Encoder>,
@@ -62,7 +62,7 @@ impl Worker {
     /// Let go of scratch space that only an unusually large block needed.
     fn trim(&mut self) {
         self.filters.trim(KEEP);
-        for buffer in [&mut self.plain, &mut self.output] {
+        for buffer in [&mut self.block, &mut self.output] {
             if buffer.capacity() > KEEP {
                 *buffer = Vec::new();
             }
@@ -82,12 +82,12 @@ fn with_worker<R>(work: impl FnOnce(&mut Worker) -> R) -> R {
     result
 }
 
-/// The plain bytes of a chunk.
+/// The uncompressed bytes of a chunk.
 pub trait Content: Sync {
     /// How many there are.
     fn nbytes(&self) -> usize;
 
-    /// Bytes of one block, if they stand in memory as they must.
+    /// Bytes of one block, if they are contiguous in memory.
     fn ready(&self, range: Range<usize>) -> Option<&[u8]>;
 
     /// Write the bytes of one block, which begins at byte `start`, to `dst`, which has its length.
@@ -145,7 +145,7 @@ pub fn encode(
     encode_content(&src, params, user, interrupt, out)
 }
 
-/// [`encode`] what need not stand in memory as it is in the chunk.
+/// [`encode`] what is not contiguous in memory.
 ///
 /// # Errors
 ///
@@ -310,7 +310,7 @@ fn le32(size: usize) -> [u8; 4] {
 /// Where blocks are put down in index order, whichever order they come in.
 struct Output<'o> {
     out: &'o mut [u8],
-    /// Where the block table stands.
+    /// Where the block table is.
     table: usize,
     /// End of what is there already.
     end: usize,
@@ -334,7 +334,7 @@ impl Output<'_> {
     }
 
     fn append(&mut self, block: &[u8]) {
-        // At the capacity itself, storing plain is as short.
+        // At the capacity itself, storing is as short.
         if self.end + block.len() >= self.out.len() {
             self.full = true;
         }
@@ -366,15 +366,15 @@ impl Job<'_> {
         start..self.src.nbytes().min(start + self.blocksize)
     }
 
-    /// The plain bytes of a block, in `room` unless they are somewhere already.
-    fn block<'b>(&'b self, nblock: usize, room: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+    /// The uncompressed bytes of a block, in `scratch` unless they are in memory already.
+    fn block<'b>(&'b self, nblock: usize, scratch: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         let range = self.range_of(nblock);
         if let Some(block) = self.src.ready(range.clone()) {
             return Ok(block);
         }
-        let room = resize(room, range.len())?;
-        self.src.lay_out(range.start, room)?;
-        Ok(room)
+        let scratch = resize(scratch, range.len())?;
+        self.src.lay_out(range.start, scratch)?;
+        Ok(scratch)
     }
 
     /// What filters compare a block with.
@@ -402,9 +402,9 @@ impl Job<'_> {
             }
             with_worker(|worker| {
                 let mut buffer = std::mem::take(&mut worker.output);
-                let outcome = resize(&mut buffer, self.most_for(nblock, plan)).and_then(|room| {
-                    let length = self.encode_block(nblock, plan, room, worker)?;
-                    locked().put(nblock, &room[..length]);
+                let outcome = resize(&mut buffer, self.most_for(nblock, plan)).and_then(|out| {
+                    let length = self.encode_block(nblock, plan, out, worker)?;
+                    locked().put(nblock, &out[..length]);
                     Ok(())
                 });
                 worker.output = buffer;
@@ -415,28 +415,28 @@ impl Job<'_> {
         Ok((!output.full).then_some(output.end))
     }
 
-    /// Compress the block that comes next to where it belongs, without a copy as long as there is room.
+    /// Compress the block that comes next to where it belongs, without a copy as long as it fits.
     fn encode_next(&self, plan: &Plan, output: &mut Output<'_>, worker: &mut Worker) -> Result<()> {
         let nblock = output.next;
-        let room = self.most_for(nblock, plan);
-        if output.out.len() - output.end > room {
-            let length = self.encode_block(nblock, plan, &mut output.out[output.end..output.end + room], worker)?;
+        let most = self.most_for(nblock, plan);
+        if output.out.len() - output.end > most {
+            let length = self.encode_block(nblock, plan, &mut output.out[output.end..output.end + most], worker)?;
             output.record();
             output.end += length;
             output.next += 1;
             return Ok(());
         }
         let mut buffer = std::mem::take(&mut worker.output);
-        let outcome = resize(&mut buffer, room).and_then(|room| {
-            let length = self.encode_block(nblock, plan, room, worker)?;
-            output.append(&room[..length]);
+        let outcome = resize(&mut buffer, most).and_then(|out| {
+            let length = self.encode_block(nblock, plan, out, worker)?;
+            output.append(&out[..length]);
             Ok(())
         });
         worker.output = buffer;
         outcome
     }
 
-    /// Most bytes that a block can take: all streams stored plain, or as runs.
+    /// Most bytes that a block can take: all streams stored, or as runs.
     fn most_for(&self, nblock: usize, plan: &Plan) -> usize {
         let nbytes = self.range_of(nblock).len();
         nbytes + 5 * plan.nstreams_of(nbytes, self.blocksize)
@@ -448,9 +448,9 @@ impl Job<'_> {
             out[..done.len()].copy_from_slice(done);
             return Ok(done.len());
         }
-        let Worker { plain, filters, encoder, prover, .. } = worker;
+        let Worker { block, filters, encoder, prover, .. } = worker;
         let mut prover = Some(prover).filter(|_| self.proves());
-        let block = self.filter(nblock, plain, filters)?;
+        let block = self.filter(nblock, block, filters)?;
         let nstreams = plan.nstreams_of(block.len(), self.blocksize);
         let mut at = 0;
         for (n, stream) in block.chunks_exact((block.len() / nstreams).max(1)).enumerate() {
@@ -461,9 +461,9 @@ impl Job<'_> {
         Ok(at)
     }
 
-    /// One block as the filters leave it; `room` is for one that does not stand in memory as it must.
-    fn filter<'b>(&'b self, nblock: usize, room: &'b mut Vec<u8>, scratch: &'b mut Scratch) -> Result<&'b [u8]> {
-        let block = self.block(nblock, room)?;
+    /// One block as the filters leave it; `buffer` is for one that is not contiguous in memory.
+    fn filter<'b>(&'b self, nblock: usize, buffer: &'b mut Vec<u8>, scratch: &'b mut Scratch) -> Result<&'b [u8]> {
+        let block = self.block(nblock, buffer)?;
         let user = self.user.map(User::filters);
         self.params.pipeline.forward(self.isa, block, self.reference_for(nblock), scratch, user)
     }
@@ -568,12 +568,12 @@ impl Job<'_> {
         }
         let mut samples = Vec::new();
         samples.try_reserve_exact(nsamples * sample).map_err(|_| Error::OutOfMemory { needed: nbytes as u64 })?;
-        let (mut room, mut scratch) = (Vec::new(), Scratch::default());
+        let (mut buffer, mut scratch) = (Vec::new(), Scratch::default());
         for nblock in 0..nblocks {
             go_on(self.interrupt, self.blocksize)?;
-            let plain = self.filter(nblock, &mut room, &mut scratch)?;
-            let wanted = (nsamples * sample - samples.len()).min(plain.len());
-            samples.extend_from_slice(&plain[..wanted]);
+            let block = self.filter(nblock, &mut buffer, &mut scratch)?;
+            let wanted = (nsamples * sample - samples.len()).min(block.len());
+            samples.extend_from_slice(&block[..wanted]);
             if samples.len() == nsamples * sample {
                 break;
             }

@@ -1,6 +1,6 @@
 //! How a chunk is compressed: measured on pilot blocks, taken for the others where the level's size is kept.
 //!
-//! A level promises a size: that of C-Blosc2 at the same level, within a hundredth. So one block in eight, spread over the
+//! A level promises a size: that of C-Blosc2 at the same level, within a hundredth. So one block in sixteen, spread over the
 //! chunk, is compressed as C-Blosc2 would: with its split and the level's own search. On the same blocks variants are
 //! measured that take less time: another split, and quicker searches. What a variant may lose is [`SPARE`] of the pilots'
 //! size, half of the hundredth. Pilots are compressed once, for the chunk has their output.
@@ -25,43 +25,29 @@ use crate::interrupt::go_on;
 use crate::pool;
 
 /// One block of so many is a pilot, but two at least.
-const PILOTS: usize = 8;
+const PILOTS: usize = 16;
 const FEWEST: usize = 2;
 /// Chunks of fewer blocks get the own search only: their pilots would be most of them.
 const FEW: usize = 8;
 /// Variants may leave the pilots longer by such a part: half of the promised hundredth, the other half is for blocks that
 /// pilots do not show.
 const SPARE: usize = 200;
-/// The size of a stream is like the pilots' if it is within theirs, and such a part of a stream on both sides.
+/// A stream is like the pilots' if it is left no shorter than theirs, and such a part of its length.
 const ALIKE: usize = 16;
-
-/// What is measured of one stream of all pilots.
-#[derive(Debug, Default, Clone)]
-struct Tally {
-    /// Bytes that a search leaves of it, in all, and in the pilots with the least and the most.
-    sum: usize,
-    least: usize,
-    most: usize,
-}
-
-impl Tally {
-    fn of(lengths: impl Iterator<Item = usize> + Clone) -> Self {
-        Self { sum: lengths.clone().sum(), least: lengths.clone().min().unwrap_or(0), most: lengths.max().unwrap_or(0) }
-    }
-}
 
 /// A search that is quicker than the level's own, for the streams at one place of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quicker {
     pub(super) candidate: usize,
+    /// Fewest bytes of a stream that is like those of the pilots.
     least: usize,
-    most: usize,
 }
 
 impl Quicker {
-    /// Whether a stream of which the search leaves `left` bytes is like those of the pilots.
+    /// Whether a stream of which the search leaves `left` bytes is like those of the pilots: the own search finds more than a
+    /// quicker one where there is more to be found, so a stream that is left shorter than theirs is another kind.
     pub(super) fn is_alike(&self, left: usize) -> bool {
-        (self.least..=self.most).contains(&left)
+        left >= self.least
     }
 }
 
@@ -143,8 +129,8 @@ impl Job<'_> {
 
     /// Compress a block with the own search.
     fn pilot(&self, nblock: usize, nstreams: usize, worker: &mut Worker) -> Result<Pilot> {
-        let Worker { plain, filters, encoder, prover, output, .. } = worker;
-        let block = self.filter(nblock, plain, filters)?;
+        let Worker { block, filters, encoder, prover, output, .. } = worker;
+        let block = self.filter(nblock, block, filters)?;
         let out = resize(output, block.len() + 5 * nstreams)?;
         let mut pilot = Pilot::default();
         let mut at = 0;
@@ -168,39 +154,37 @@ impl Job<'_> {
         nstreams: usize,
         mut spare: usize,
     ) -> Result<Vec<Option<Quicker>>> {
+        let stream = self.blocksize / nstreams;
+        let least =
+            |n: usize| own.iter().map(|pilot| pilot.lengths[n]).min().unwrap_or(0).saturating_sub(stream / ALIKE);
+        let least: Vec<usize> = (0..nstreams).map(least).collect();
         // Every second pilot does, so what may be spent on them is half of what may be spent on all.
         let (pilots, own): (Vec<usize>, Vec<&Pilot>) = pilots.iter().copied().zip(own).step_by(2).unzip();
-        let shortcuts = self.shortcuts()?;
-        let stream = self.blocksize / nstreams;
-        let allowance = stream / ALIKE;
+        let shortcuts = self.shortcuts(stream)?;
         // A stream that is stored or a run in all pilots is likely to be so elsewhere: the quickest search tells.
         let is_settled = |n: usize| own.iter().all(|pilot| pilot.lengths[n] == 0 || pilot.lengths[n] == stream);
-        let stored = Quicker { candidate: 0, least: stream, most: stream };
+        let stored = Quicker { candidate: 0, least: stream };
         let mut found: Vec<Option<Quicker>> =
-            (0..nstreams).map(|n| Some(stored).filter(|_| shortcuts > 0 && is_settled(n))).collect();
-        for candidate in 0..shortcuts {
+            (0..nstreams).map(|n| Some(stored).filter(|_| !shortcuts.is_empty() && is_settled(n))).collect();
+        for candidate in shortcuts {
             let open: Vec<bool> = found.iter().map(Option::is_none).collect();
             if !open.contains(&true) {
                 break;
             }
             let lengths =
                 self.each(&pilots, |n, nblock, worker| self.lengths(nblock, candidate, &open, own[n], worker))?;
-            let mut tallies: Vec<(usize, usize, Tally)> = (0..nstreams)
-                .filter(|&n| open[n])
-                .map(|n| {
-                    let tally = Tally::of(lengths.iter().map(|lengths: &Vec<usize>| lengths[n]));
-                    let own: usize = own.iter().map(|pilot| pilot.lengths[n]).sum();
-                    (tally.sum.saturating_sub(own), n, tally)
-                })
-                .collect();
-            tallies.sort_unstable_by_key(|&(loss, n, _)| (loss, n));
-            for (loss, n, tally) in tallies {
+            let loss = |n: usize| {
+                let left: usize = lengths.iter().map(|lengths: &Vec<usize>| lengths[n]).sum();
+                left.saturating_sub(own.iter().map(|pilot| pilot.lengths[n]).sum())
+            };
+            let mut losses: Vec<(usize, usize)> = (0..nstreams).filter(|&n| open[n]).map(|n| (loss(n), n)).collect();
+            losses.sort_unstable();
+            for (loss, n) in losses {
                 if loss > spare {
                     break;
                 }
                 spare -= loss;
-                let least = tally.least.saturating_sub(allowance);
-                found[n] = Some(Quicker { candidate, least, most: tally.most + allowance });
+                found[n] = Some(Quicker { candidate, least: least[n] });
             }
         }
         Ok(found)
@@ -215,8 +199,8 @@ impl Job<'_> {
         own: &Pilot,
         worker: &mut Worker,
     ) -> Result<Vec<usize>> {
-        let Worker { plain, filters, encoder, output, .. } = worker;
-        let block = self.filter(nblock, plain, filters)?;
+        let Worker { block, filters, encoder, output, .. } = worker;
+        let block = self.filter(nblock, block, filters)?;
         let stream = block.len() / open.len();
         let out = resize(output, stream)?;
         let mut lengths = own.lengths.clone();
@@ -230,9 +214,13 @@ impl Job<'_> {
         Ok(lengths)
     }
 
-    /// How many searches may be quicker than the level's own.
-    fn shortcuts(&self) -> Result<usize> {
-        with_worker(|worker| Ok(self.encoder(&mut worker.encoder)?.candidates() - 1))
+    /// The searches that may be quicker than the level's own for streams of so many bytes, the quickest first.
+    fn shortcuts(&self, length: usize) -> Result<Vec<usize>> {
+        with_worker(|worker| {
+            let encoder = self.encoder(&mut worker.encoder)?;
+            let own = encoder.candidates() - 1;
+            Ok((0..own).filter(|&candidate| encoder.is_useful(candidate, length)).collect())
+        })
     }
 
     /// Whether every block is proven to be incompressible, the pilots as known.
@@ -248,8 +236,8 @@ impl Job<'_> {
             if failed.load(order) {
                 return Ok(());
             }
-            let Worker { plain, filters, encoder, prover, output, .. } = worker;
-            let block = self.filter(nblock, plain, filters)?;
+            let Worker { block, filters, encoder, prover, output, .. } = worker;
+            let block = self.filter(nblock, block, filters)?;
             go_on(self.interrupt, block.len())?;
             let nstreams = plan.nstreams_of(block.len(), self.blocksize);
             for stream in block.chunks_exact(block.len() / nstreams) {

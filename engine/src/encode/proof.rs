@@ -43,7 +43,7 @@ impl Prover {
         self.seen.resize(1 << bits, 0);
         let (seen, mut repeated) = (&mut self.seen, 0_u32);
         let mut note = |sequence: u32| {
-            // Zero stands for nothing; it counts as repeated once.
+            // Zero marks a free slot; it counts as repeated once.
             let slot = &mut seen[(sequence.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize];
             repeated += u32::from(*slot == sequence);
             *slot = sequence;

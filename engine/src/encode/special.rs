@@ -48,7 +48,7 @@ pub fn special_chunk(
     Ok(out)
 }
 
-/// Return a chunk of zeros that is no special chunk: blocks of one empty stream each, or plain bytes if there are few.
+/// Return a chunk of zeros that is no special chunk: blocks of one empty stream each, or stored bytes if there are few.
 ///
 /// For frames whose readers take no special chunk of zeros and no repeated item there.
 ///

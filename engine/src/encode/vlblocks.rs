@@ -94,15 +94,15 @@ pub fn encode_vlblocks(
         with_worker(|worker| {
             let Worker { filters, encoder, output, .. } = worker;
             let filters_of_user = user.map(User::filters);
-            let plain = params.pipeline.forward(job.isa, block, None, filters, filters_of_user)?;
-            let room = resize(output, plain.len())?;
+            let filtered = params.pipeline.forward(job.isa, block, None, filters, filters_of_user)?;
+            let out = resize(output, filtered.len())?;
             let length = if options.clevel == 0 {
                 None
             } else {
-                job.encode_coded(plain, None, &mut room[..plain.len() - 1], encoder)?
+                job.encode_coded(filtered, None, &mut out[..filtered.len() - 1], encoder)?
             };
-            coded.extend_from_slice(&le32(plain.len()));
-            coded.extend_from_slice(length.map_or(plain, |length| &room[..length]));
+            coded.extend_from_slice(&le32(filtered.len()));
+            coded.extend_from_slice(length.map_or(filtered, |length| &out[..length]));
             Ok(())
         })
     })?;

@@ -98,7 +98,7 @@ fn load<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 
 /// Where bits are written to.
 struct Bits<'a> {
-    room: &'a mut [u8],
+    dst: &'a mut [u8],
     length: usize,
     /// Bits that are not yet there, and how many.
     pending: u64,
@@ -117,7 +117,7 @@ impl Bits<'_> {
     #[inline]
     fn flush(&mut self) -> Option<()> {
         let whole = (self.count / 8) as usize;
-        let rest = &mut self.room[self.length..];
+        let rest = &mut self.dst[self.length..];
         let bytes = self.pending.to_le_bytes();
         match rest.first_chunk_mut() {
             // What is too much is overwritten.
@@ -149,8 +149,8 @@ impl Quick {
 
     /// Writes a block for all of `src` and returns its length, or `None` if it does not fit. It refers to nothing before it.
     /// If it is not the `last` of a stream, an empty block follows that ends at a whole byte.
-    pub(super) fn encode(&mut self, src: &[u8], last: bool, room: &mut [u8]) -> Option<usize> {
-        let mut out = Bits { room, length: 0, pending: 0, count: 0 };
+    pub(super) fn encode(&mut self, src: &[u8], last: bool, dst: &mut [u8]) -> Option<usize> {
+        let mut out = Bits { dst, length: 0, pending: 0, count: 0 };
         out.put(if last { LAST_FIXED } else { FIXED });
         self.write(src, &mut out)?;
         if !last {
