@@ -48,7 +48,7 @@ def test_missing_extra_is_named_in_one_line(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "rich" else found(name))
     assert main(["info", "x"]) == 1
     assert capsys.readouterr().err == (
-        "superchunk: the command needs rich: pip install 'superchunk[cli]' brings what is missing\n"
+        "superchunk: the command needs rich: pip install 'superchunk[cli]' installs the missing packages\n"
     )
 
 

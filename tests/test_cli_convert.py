@@ -293,7 +293,7 @@ def test_nothing_is_replaced_without_force_and_only_frames_with_it(tmp_path: Pat
     with superchunk.open(target, mode="a") as s:
         s.vlmeta["name"] = "another"
     before = everything(target)
-    assert "exists already" in fail(1, "convert", source, target)
+    assert "already exists; use --force to replace it" in fail(1, "convert", source, target)
     assert everything(target) == before
     succeed("convert", source, target, "--force")
     assert everything(target) == everything(source) != before
@@ -311,17 +311,17 @@ def test_the_source_is_no_target(tmp_path: Path, *, contiguous: bool) -> None:
     before = files(source)
     (tmp_path / "link").symlink_to(source)
     for target in (source, tmp_path / "link"):
-        assert "is the frame that is read" in fail(1, "convert", source, target, "--force")
+        assert "is the frame SOURCE" in fail(1, "convert", source, target, "--force")
     if not contiguous:
         assert "is inside the frame" in fail(1, "convert", source, source / "new")
-        assert "holds the frame" in fail(1, "convert", source / "chunks.b2frame", source, "--force")
+        assert "contains the frame SOURCE" in fail(1, "convert", source / "chunks.b2frame", source, "--force")
     assert files(source) == before
 
 
 def test_what_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> None:
     source = full(tmp_path / "source", contiguous=True)
     assert "No such file" in fail(1, "convert", tmp_path / "none", tmp_path / "new")
-    assert "there is no directory" in fail(1, "convert", source, tmp_path / "none" / "new")
+    assert f"the directory {tmp_path / 'none'} does not exist" in fail(1, "convert", source, tmp_path / "none" / "new")
     (tmp_path / "text").write_text("no frame at all")
     fail(1, "convert", tmp_path / "text", tmp_path / "new")
     target = full(tmp_path / "target", contiguous=False)
@@ -362,7 +362,7 @@ def test_a_frame_that_verify_objects_to_is_removed(tmp_path: Path, monkeypatch: 
         return copy(self, seal=False, **how)
 
     monkeypatch.setattr(SChunk, "copy", unsealed)
-    assert "verify finds it not sealed" in fail(1, "convert", "--verify", source, tmp_path / "new")
+    assert "verify reports not sealed" in fail(1, "convert", "--verify", source, tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
     succeed("convert", source, tmp_path / "new")
 

@@ -305,7 +305,10 @@ def test_npy_and_old_zarr_say_which_names_they_drop(tmp_path: Path) -> None:
     succeed("convert", tmp_path / "s.b2nd", tmp_path / "three.zarr")
     assert dimensions_at(tmp_path / "three.zarr", "zarr 3") == ["a", None]
     result = run("convert", tmp_path / "s.b2nd", tmp_path / "two.zarr", "--zarr-format", "2")
-    assert "dropped dimension names ['a', '']: Zarr format 2 has names for all dimensions or for none" in result.stderr
+    assert (
+        "dropped dimension names ['a', '']: Zarr format 2 requires names for all dimensions or for none"
+        in result.stderr
+    )
 
 
 def test_a_value_of_that_name_that_names_no_dimensions_is_an_attribute(tmp_path: Path) -> None:
@@ -415,7 +418,9 @@ def test_a_directory_that_is_no_zarr_array_is_never_replaced(tmp_path: Path) -> 
     np.save(tmp_path / "s.npy", np.arange(5))
     (tmp_path / "x.zarr").mkdir()
     (tmp_path / "x.zarr" / "letters.txt").write_text("dear")
-    assert "no Zarr array" in fail(1, "convert", tmp_path / "s.npy", tmp_path / "x.zarr", "--force")
+    assert "is not a Zarr array and is not replaced" in fail(
+        1, "convert", tmp_path / "s.npy", tmp_path / "x.zarr", "--force"
+    )
     assert (tmp_path / "x.zarr" / "letters.txt").read_text() == "dear"
 
 
@@ -465,11 +470,11 @@ def test_force_replaces_a_zarr_array_and_nothing_that_holds_more(tmp_path: Path,
     succeed(*line)
     succeed(*line, "--force")
     (tmp_path / "x.zarr" / "notes.txt").write_text("mine")
-    assert "holds 'notes.txt', which is no part of a Zarr array" in fail(1, *line, "--force")
+    assert "holds 'notes.txt', which is not a part of a Zarr array" in fail(1, *line, "--force")
     assert (tmp_path / "x.zarr" / "notes.txt").read_text() == "mine"
     group = zarr.open_group(tmp_path / "group.zarr", mode="w", zarr_format=int(version))
     group.create_array("member", shape=(3,), dtype="i4")[:] = 7
-    assert "is no Zarr array" in fail(1, "convert", tmp_path / "s.npy", tmp_path / "group.zarr", "--force")
+    assert "is not a Zarr array" in fail(1, "convert", tmp_path / "s.npy", tmp_path / "group.zarr", "--force")
     assert zarr.open(tmp_path / "group.zarr", mode="r")["member"][0] == 7
     assert sorted(os.listdir(tmp_path)) == ["group.zarr", "s.npy", "x.zarr"]  # noqa: PTH208
 

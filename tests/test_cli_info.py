@@ -92,7 +92,7 @@ def test_arrays_of_every_kind_of_layer_are_told(tmp_path: Path) -> None:
         said = facts(tmp_path / name)
         assert (said["shape"], said["dtype"]) == (shape, "<f8")
         assert f"{grid} chunks" in succeed("info", tmp_path / name).text
-    assert "items of 8 bytes are no <f4: read as |V8" in succeed("info", tmp_path / "f4").text
+    assert "items of 8 bytes, dtype <f4: read as |V8" in succeed("info", tmp_path / "f4").text
     assert succeed("cat", tmp_path / "c", "--items", "3:5").text == "3.0\n4.0\n"
 
 
@@ -135,14 +135,14 @@ def test_bench_measures_each_choice_on_the_file(tmp_path: Path, monkeypatch: pyt
 
 def test_bench_needs_an_item(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"abc")
-    assert "no whole item of 8 bytes" in fail(1, "bench", tmp_path / "x", "--dtype", "f8")
+    assert "less than one item of 8 bytes" in fail(1, "bench", tmp_path / "x", "--dtype", "f8")
 
 
 def test_measuring_notices_data_that_comes_back_different(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "SECONDS", 0.0)
     monkeypatch.setattr(superchunk.SChunk, "get_slice", lambda *_args, **_kwargs: None)
     choice = measure.Choice(codec="lz4", level=1, filters=())
-    with pytest.raises(Failure, match="did not give back"):
+    with pytest.raises(Failure, match="did not restore the data"):
         measure.measure(b"12345678" * 100, choice, typesize=8, chunksize=800)
 
 

@@ -69,7 +69,7 @@ def test_the_reason_names_both_ends_of_the_front() -> None:
         "4.0 times as fast as zstd-5 shuffle, the smallest, for 10 % more bytes; "
         "50 % smaller than lz4-5 shuffle, the fastest, at 0.80 of its speed"
     )
-    assert reason(best, [best]) == "nothing that was tried is smaller; nothing that was tried is faster"
+    assert reason(best, [best]) == "no trial is smaller; no trial is faster"
 
 
 def test_every_combination_is_tried_once_and_bytes_are_not_shuffled() -> None:
@@ -177,12 +177,12 @@ def test_the_recommendation_stands_below_the_tables_and_the_picture_is_drawn(
     assert "because: " in said
     assert "superchunk.CParams(codec=superchunk.Codec." in said
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "exists already" in fail(1, "bench", tmp_path / "a.npy", "--tune", "-o", picture)
+    assert "already exists" in fail(1, "bench", tmp_path / "a.npy", "--tune", "-o", picture)
 
 
 def test_what_makes_no_sense_is_said_before_anything_is_measured(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(20))
-    assert "--tune tries" in fail(2, "bench", tmp_path / "a.npy", "--tune", "--codec", "lz4")
-    assert "-o goes with --tune" in fail(2, "bench", tmp_path / "a.npy", "-o", "x.png")
+    assert "--tune chooses" in fail(2, "bench", tmp_path / "a.npy", "--tune", "--codec", "lz4")
+    assert "-o requires --tune" in fail(2, "bench", tmp_path / "a.npy", "-o", "x.png")
     assert ".svg" in fail(2, "bench", tmp_path / "a.npy", "--tune", "-o", "x.jpg")
     assert "No such file" in fail(1, "bench", tmp_path / "none", "--tune")

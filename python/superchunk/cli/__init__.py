@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing:
         sys.stderr.write(
             f"superchunk: the command needs {' and '.join(missing)}: "
-            "pip install 'superchunk[cli]' brings what is missing\n"
+            "pip install 'superchunk[cli]' installs the missing packages\n"
         )
         return 1
     try:

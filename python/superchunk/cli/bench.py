@@ -55,7 +55,7 @@ def _read(source: Input, limit: int, typesize: int) -> bytes:
         filled = source.readinto(view)
     filled -= filled % typesize
     if filled == 0:
-        raise Failure(f"{source.name}: holds no whole item of {typesize} bytes to measure with")
+        raise Failure(f"{source.name}: has less than one item of {typesize} bytes")
     return bytes(buffer[:filled])
 
 
@@ -213,19 +213,19 @@ def bench(
     """
     if tuning:
         if codecs or pipelines or levels:
-            raise click.UsageError("--tune tries codecs, levels and filters itself")
+            raise click.UsageError("--tune chooses codecs, levels and filters; omit --codec, --level and --filters")
         data, items = _read_pieces(file, dtype, typesize, raw=raw)
         with _picture(target, force=force) as drawing:
             with output.progress("tune", None, unit="choices") as advance:
                 advice = tune(data, typesize=items, reads=reads, seconds=seconds, threads=threads, advance=advance)
-            drawing(advice, f"{Path(file).name}: what is smaller, what is faster")
+            drawing(advice, f"{Path(file).name}: size and speed of the trials")
         if as_json:
             output.print_json({"file": file, "nbytes": len(data), "typesize": items, **advice_row(advice)})
         else:
             print_advice(file, len(data), advice)
         return
     if target is not None:
-        raise click.UsageError("-o goes with --tune")
+        raise click.UsageError("-o requires --tune")
     with Input.open(file, raw=raw) as source:
         if source.header is not None:
             dtype = source.header.dtype

@@ -15,14 +15,14 @@ __all__ = ["list_codecs"]
 
 LIKES = {
     "blosclz": "speed on repetitive bytes",
-    "lz4": "speed, both ways",
-    "lz4hc": "lz4's reading speed, smaller",
-    "zlib": "compatibility: every reader has it",
-    "zstd": "small, and still fast to read",
+    "lz4": "speed of compression and decompression",
+    "lz4hc": "lz4's decompression speed, smaller size",
+    "zlib": "compatibility with every reader",
+    "zstd": "small size, fast decompression",
 }
 FILTERS = {
     Filter.SHUFFLE: "groups the first bytes of all items, the second bytes, ...",
-    Filter.BITSHUFFLE: "the same with bits",
+    Filter.BITSHUFFLE: "groups the first bits of all items, the second bits, ...",
     Filter.DELTA: "XOR with the chunk's first block",
     Filter.TRUNC_PREC: "lossy: keeps META bits of a float's mantissa (negative: drops them)",
     Filter.INT_TRUNC: "lossy: keeps META bits of an integer (negative: drops them)",

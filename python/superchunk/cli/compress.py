@@ -145,16 +145,16 @@ def compress(
     """
     if target is None:
         if file == STANDARD:
-            raise click.UsageError("reading standard input needs -o OUT")
+            raise click.UsageError("standard input requires -o OUT")
         target = file + SUFFIX
     if target == STANDARD:
-        raise click.UsageError("a frame's header is written last, so it cannot go to standard output")
+        raise click.UsageError("a frame cannot go to standard output, because its header is written last")
     if dtype is not None and typesize is not None and dtype.itemsize != typesize:
-        raise click.UsageError(f"--dtype {dtype} has items of {dtype.itemsize} bytes, --typesize says {typesize}")
+        raise click.UsageError(f"--dtype {dtype} has items of {dtype.itemsize} bytes, but --typesize is {typesize}")
     with Input.open(file, raw=raw) as source:
         if source.header is not None:
             if dtype is not None and dtype != source.header.dtype:
-                raise click.UsageError(f"{file} says its dtype is {source.header.dtype}, --dtype says {dtype}")
+                raise click.UsageError(f"the dtype of {file} is {source.header.dtype}, but --dtype is {dtype}")
             dtype = source.header.dtype
         items = typesize or (dtype.itemsize if dtype is not None else 1) or 1
         with (

@@ -71,15 +71,15 @@ class Plan:
         if contiguous is None:
             contiguous = not (target != name or Path(name).is_dir()) and (Path(source).is_dir() or _is_old(source))
         elif contiguous and target != name:
-            raise click.UsageError(f"--contiguous makes a file, and {target} can only be a directory")
+            raise click.UsageError(f"--contiguous writes a file, but {target} can only be a directory")
         if not Path(source).exists():
             raise Failure(f"{source}: no such file or directory")
         final = Path(os.path.realpath(name))
         _check_apart(Path(os.path.realpath(source)), final, name)
         if not force and (Path(name).exists() or Path(name).is_symlink()):
-            raise Failure(f"{name}: exists already; --force replaces it")
+            raise Failure(f"{name}: already exists; use --force to replace it")
         if not final.parent.is_dir():
-            raise Failure(f"{name}: there is no directory {final.parent}")
+            raise Failure(f"{name}: the directory {final.parent} does not exist")
         return cls(source=source, target=name, contiguous=contiguous, force=force)
 
 
@@ -91,11 +91,11 @@ def _is_old(source: str) -> bool:
 def _check_apart(source: Path, target: Path, name: str) -> None:
     """Raise if making `target` would change `source`."""
     if source == target or (target.exists() and source.samefile(target)):
-        raise Failure(f"{name}: is the frame that is read")
+        raise Failure(f"{name}: is the frame SOURCE")
     if source in target.parents:
-        raise Failure(f"{name}: is inside the frame that is read")
+        raise Failure(f"{name}: is inside the frame SOURCE")
     if target in source.parents:
-        raise Failure(f"{name}: holds the frame that is read")
+        raise Failure(f"{name}: contains the frame SOURCE")
 
 
 def _meaning(chunk: bytes) -> bytes | None:
@@ -159,7 +159,7 @@ def _verify(path: str) -> None:
     """Raise unless the frame's fingerprint and seals prove it."""
     status = superchunk.verify(path).status
     if status != "sound":
-        raise Failure(f"verify finds it {status}")
+        raise Failure(f"verify reports {status}")
 
 
 def _check(plan: Plan, schunk: SChunk, *, verify: bool) -> None:
@@ -265,7 +265,7 @@ def _report(facts: dict[str, Any]) -> None:
 @click.option(
     "--contiguous/--sparse",
     default=None,
-    help="Write a Blosc2 frame as one file, or as a directory.  [default: one file; if the chunks stay as they are, "
+    help="Write a Blosc2 frame as one file, or as a directory.  [default: one file; if chunks are copied unchanged, "
     "the opposite of SOURCE, and one file for an old frame]",
 )
 @click.option(
@@ -279,10 +279,10 @@ def _report(facts: dict[str, Any]) -> None:
 @click.option(
     "--zarr-format",
     type=click.Choice(["2", "3"]),
-    help="For .zarr.  [default: 3, or 2 where only that keeps the dtype]",
+    help="For .zarr.  [default: 3, or 2 for dtypes that format 3 cannot store]",
 )
 @threads_option()
-@click.option("-f", "--force", is_flag=True, help="Replace what is at TARGET.")
+@click.option("-f", "--force", is_flag=True, help="Replace TARGET if it exists.")
 @click.option("--verify", is_flag=True, help="Verify the new frame, or read the new array back and compare.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def convert(
@@ -326,9 +326,9 @@ def convert(
         )
         return
     if wanted.kind is None:
-        raise click.UsageError(f"{target}: its name does not say what to make; expected {TARGETS}")
+        raise click.UsageError(f"{target}: its name has no known suffix; expected {TARGETS}")
     if contiguous and wanted.folder:
-        raise click.UsageError(f"--contiguous makes a file, and {target} can only be a directory")
+        raise click.UsageError(f"--contiguous writes a file, but {target} can only be a directory")
     wishes = Wishes(
         shape=(),
         dtype=np.dtype("u1"),

@@ -92,10 +92,10 @@ def _about(name: str, error: BaseException) -> Failure:
 def _plan(job: Job, source: Source) -> Plan:
     """Return what is to be made of a source."""
     if not source.dtype.itemsize:
-        raise Failure(f"{job.source.name}: has items of 0 bytes, dtype {source.dtype}, and nothing to convert")
+        raise Failure(f"{job.source.name}: items of dtype {source.dtype} have 0 bytes; there is nothing to convert")
     for name, sides in (("--chunks", job.wishes.chunks), ("--blocks", job.wishes.blocks)):
         if sides is not None and len(sides) != len(source.shape):
-            raise click.UsageError(f"{name}: expected {len(source.shape)} numbers, for the shape {source.shape}")
+            raise click.UsageError(f"{name}: expected {len(source.shape)} numbers for the shape {source.shape}")
     return replace(
         job.wishes,
         shape=source.shape,
@@ -232,7 +232,7 @@ def _aside(job: Job) -> Iterator[Path]:
             yield aside
         return
     if target.is_dir() and job.force:
-        raise Failure(f"{target}: is a directory, which a file does not replace")
+        raise Failure(f"{target}: is a directory; a file does not replace a directory")
     with writing_aside(target, force=job.force, source=same_file) as aside:
         yield aside
 
@@ -242,11 +242,11 @@ def _folder_aside(job: Job, target: Path) -> Iterator[Path]:
     """Do as `writing_aside` does, for a directory."""
     there = os.path.lexists(target)
     if there and not job.force:
-        raise Failure(f"{target}: exists already; --force replaces it")
+        raise Failure(f"{target}: already exists; use --force to replace it")
     source = Path(job.source.path).resolve()
     final = Path(os.path.realpath(target))
     if source == final or source in final.parents or final in source.parents:
-        raise Failure(f"{target}: is, holds or is inside what is read")
+        raise Failure(f"{target}: is, contains or is inside SOURCE")
     check_parent(target, final)
     if there:
         _check_replaceable(target, final, zarr=job.target.kind == "zarr")
@@ -266,14 +266,14 @@ def _check_replaceable(target: Path, place: Path, *, zarr: bool) -> None:
     kind = superchunk.identify(place)
     if not zarr:
         if not kind.is_frame:
-            raise Failure(f"{target}: is not a frame, so it is not replaced; it is {kind.label}")
+            raise Failure(f"{target}: is not a frame and is not replaced; it is {kind.label}")
         return
     if kind.name != "zarr" or not _is_zarr_array(place):
-        raise Failure(f"{target}: is no Zarr array, so it is not replaced")
+        raise Failure(f"{target}: is not a Zarr array and is not replaced")
     for part in place.rglob("*"):
         name = part.relative_to(place).as_posix()
         if part.is_symlink() or not _ZARR_PART.fullmatch(name):
-            raise Failure(f"{target}: holds {name!r}, which is no part of a Zarr array, so it is not replaced")
+            raise Failure(f"{target}: holds {name!r}, which is not a part of a Zarr array, and is not replaced")
 
 
 def _is_zarr_array(folder: Path) -> bool:
@@ -290,7 +290,7 @@ def _is_zarr_array(folder: Path) -> bool:
 def _rename_folder(target: Path, old: Path, new: Path) -> None:
     """Rename a directory, unless something has the new name."""
     if os.path.lexists(new):
-        raise Failure(f"{target}: has appeared in the meantime")
+        raise Failure(f"{target}: created by another program meanwhile")
     old.rename(new)
 
 

@@ -36,7 +36,7 @@ def _default_target(frame: str, *, npy: bool) -> str:
     name = frame.rstrip("/")
     suffix = next((one for one in SUFFIXES if name.endswith(one)), None)
     if suffix is None or not Path(name).name.removesuffix(suffix):
-        raise click.UsageError(f"{frame} does not end in {' or '.join(SUFFIXES)}, so the output needs a name: -o OUT")
+        raise click.UsageError(f"{frame} does not end in {' or '.join(SUFFIXES)}, so -o OUT is required")
     target = name.removesuffix(suffix)
     return f"{target}.npy" if npy and not target.endswith(".npy") else target
 

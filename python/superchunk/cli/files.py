@@ -89,12 +89,12 @@ class Input:
         magic = stream.read(len(NpyHeader.MAGIC))
         if magic == _FRAME_START:
             raise Failure(
-                f"{name}: is a Blosc2 frame already; superchunk convert compresses it anew, bench --tune measures it, "
-                "--raw takes its bytes"
+                f"{name}: is already a Blosc2 frame; superchunk convert compresses it anew, bench --tune measures it, "
+                "--raw reads its bytes"
             )
         if magic != NpyHeader.MAGIC:
             if named_npy:
-                raise Failure(f"{name}: does not begin like a .npy file; --raw takes it as it is")
+                raise Failure(f"{name}: does not begin like a .npy file; --raw reads it as bytes")
             return cls(name=name, stream=stream, header=None, nbytes=size, _pending=magic)
         pending = [magic]
 
@@ -105,7 +105,7 @@ class Input:
         try:
             header = NpyHeader.read(read)
         except FormatError as error:
-            raise Failure(f"{name}: {error}; --raw takes the file as it is") from error
+            raise Failure(f"{name}: {error}; --raw reads the file as bytes") from error
         return cls(name=name, stream=stream, header=header, nbytes=header.nbytes)
 
     def readinto(self, buffer: memoryview) -> int:
@@ -129,7 +129,7 @@ class Input:
             error: FormatError = TruncatedError("npy items", at=at, needed=self.header.nbytes, got=nbytes)
         else:
             error = FormatError("npy items", at=at, expected=f"{self.header.nbytes} bytes", found="more")
-        raise Failure(f"{self.name}: {error}; --raw takes the file as it is") from error
+        raise Failure(f"{self.name}: {error}; --raw reads the file as bytes") from error
 
 
 @contextlib.contextmanager
@@ -156,7 +156,7 @@ def writing_aside(target: Path, *, force: bool, source: str = STANDARD) -> Itera
 
     """
     if not force and os.path.lexists(target):
-        raise Failure(f"{target}: exists already; --force replaces it")
+        raise Failure(f"{target}: already exists; use --force to replace it")
     if target.is_dir():
         raise Failure(f"{target}: is a directory")
     final = Path(os.path.realpath(target))
@@ -165,11 +165,11 @@ def writing_aside(target: Path, *, force: bool, source: str = STANDARD) -> Itera
     if os.path.lexists(final):
         before = final.lstat()
         if not stat.S_ISREG(before.st_mode):
-            raise Failure(f"{target}: is no regular file, so it is not replaced; - writes to standard output")
+            raise Failure(f"{target}: is not a regular file and is not replaced; - writes to standard output")
         if source != STANDARD and os.path.samestat(before, Path(source).stat()):
-            raise Failure(f"{target}: is the file that is read")
+            raise Failure(f"{target}: is the input file")
     elif target.is_symlink():
-        raise Failure(f"{target}: is a symbolic link to {final}, where there is nothing")
+        raise Failure(f"{target}: is a symbolic link to {final}, which does not exist")
     aside = aside_of(final, "part")
     try:
         with making(str(target)):
@@ -180,7 +180,7 @@ def writing_aside(target: Path, *, force: bool, source: str = STANDARD) -> Itera
             aside.chmod(stat.S_IMODE(before.st_mode))
             now = final.lstat() if os.path.lexists(final) else None
             if now is None or not os.path.samestat(now, before) or not stat.S_ISREG(now.st_mode):
-                raise Failure(f"{target}: was replaced or removed by somebody else in the meantime")
+                raise Failure(f"{target}: replaced or removed by another program meanwhile")
             aside.replace(final)
     finally:
         aside.unlink(missing_ok=True)
@@ -196,7 +196,7 @@ def output_path(name: str) -> Path:
 
     """
     if not name or "://" in name:
-        raise click.UsageError(f"{name!r}: expected a path, got {'a URL' if name else 'an empty one'}")
+        raise click.UsageError(f"{name!r}: expected a path, got {'a URL' if name else 'an empty string'}")
     return Path(name)
 
 
@@ -211,20 +211,20 @@ def aside_of(final: Path, ending: str) -> Path:
 def check_parent(target: Path, final: Path) -> None:
     """Raise unless the directory in which `final` is to be made can hold it; `target` is its name for errors."""
     if not final.parent.is_dir():
-        raise Failure(f"{target}: there is no directory {final.parent}")
+        raise Failure(f"{target}: the directory {final.parent} does not exist")
     if superchunk.identify(final.parent).name == "sparse":
-        raise Failure(f"{target}: {final.parent} is the directory of a sparse frame, which holds nothing else")
+        raise Failure(f"{target}: {final.parent} is the directory of a sparse frame, which must contain no other files")
 
 
 def _rename_without_replacing(aside: Path, target: Path) -> None:
-    """Rename, unless a file of the new name has appeared in the meantime."""
+    """Rename, unless another program has created a file of the new name meanwhile."""
     try:
         target.hardlink_to(aside)  # fails if it exists, which a rename would not
     except FileExistsError:
-        raise Failure(f"{target}: has appeared in the meantime") from None
+        raise Failure(f"{target}: created by another program meanwhile") from None
     except OSError:  # a file system without hard links
         if os.path.lexists(target):
-            raise Failure(f"{target}: has appeared in the meantime") from None
+            raise Failure(f"{target}: created by another program meanwhile") from None
         aside.replace(target)
 
 

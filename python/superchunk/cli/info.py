@@ -188,7 +188,10 @@ def _lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
             f"{array['dtype']}, shape {array['shape']}, chunks {array['chunkshape']}, blocks {array['blockshape']}",
         )
         if array["read_as"] is not None:
-            yield "dtype", f"items of {facts['typesize']} bytes are no {array['dtype']}: read as {array['read_as']}"
+            yield (
+                "dtype",
+                f"items of {facts['typesize']} bytes, dtype {array['dtype']}: read as {array['read_as']}",
+            )
         yield "grid", f"{' x '.join(map(str, facts['grid'])) or '1'} chunks"
     elif facts["dtype"] is not None:
         shape = "" if facts["shape"] is None else f", shape {tuple(facts['shape'])}"
@@ -230,7 +233,7 @@ def _print_map(schunk: SChunk) -> None:
 
 @click.command(short_help="Show sizes, codec, filters, metalayers and the chunk map of a frame.")
 @click.argument("frame", metavar="FRAME")
-@click.option("--chunks", is_flag=True, help="List every chunk, too.")
+@click.option("--chunks", is_flag=True, help="Also list every chunk.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(*, frame: str, chunks: bool, as_json: bool) -> None:
     """Show the sizes, ratio, codec, filters and metalayers of FRAME."""

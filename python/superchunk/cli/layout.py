@@ -72,7 +72,9 @@ class Layout:
         else:
             return cls()
         if header.nbytes != schunk.nbytes:
-            raise _contradiction("recorded shape", f"{schunk.nbytes} bytes, all there are", f"{header.nbytes} bytes")
+            raise _contradiction(
+                "recorded shape", f"{schunk.nbytes} bytes, the size of the stream", f"{header.nbytes} bytes"
+            )
         return cls(dtype=header.dtype, header=header)
 
     def record(self, schunk: SChunk) -> None:
@@ -150,7 +152,7 @@ def _dtype_from(field: str, descr: object) -> np.dtype[Any]:
     except (TypeError, ValueError, KeyError, IndexError, SyntaxError) as error:
         raise _contradiction(field, "a dtype", descr) from error
     if dtype.hasobject:
-        raise _contradiction(field, "a dtype of plain bytes", dtype)
+        raise _contradiction(field, "a dtype without Python objects", dtype)
     return dtype
 
 

@@ -112,7 +112,7 @@ def _random_slices(schunk: SChunk, data: bytes, typesize: int, *, seed: int) -> 
         got = schunk[start : start + width]
         times.append(time.perf_counter() - begin)
         if got != data[start * typesize : (start + width) * typesize]:
-            raise Failure(f"verification: items {start}:{start + width} came back different")
+            raise Failure(f"verification: items {start}:{start + width} were read back with other values")
     return statistics.median(times)
 
 
@@ -151,7 +151,7 @@ def measure(
     Raises
     ------
     Failure
-        Something came back different from what went in.
+        The bytes read back differ from `data`.
 
     """
     cparams = choice.cparams(typesize, threads)
@@ -168,7 +168,7 @@ def measure(
         out = bytearray(len(data))
         decompress_seconds = _median_seconds(lambda: schunk.get_slice(0, len(schunk), out=out), lasts)
         if out != data:
-            raise Failure(f"verification: {choice} did not give back what it was given")
+            raise Failure(f"verification: {choice} did not restore the data")
         return Measured(
             nbytes=len(data),
             cbytes=schunk.cbytes,

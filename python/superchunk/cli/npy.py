@@ -93,8 +93,8 @@ class NpyHeader:
             raise FormatError(
                 "npy header's descr",
                 at=8 + width,
-                expected="a dtype of plain bytes",
-                found=f"{dtype}, Python objects that only a pickle can hold",
+                expected="a dtype without Python objects",
+                found=f"{dtype}, whose Python objects only a pickle can store",
             )
         if any(extent < 0 for extent in shape):
             raise FormatError("npy header's shape", at=8 + width, expected="no negative length", found=shape)

@@ -80,9 +80,7 @@ class ItemRange:
         first = start + nitems if start < 0 else start
         last = stop + nitems if stop < 0 else stop
         if not 0 <= first <= last <= nitems:
-            raise ValueError(
-                f"--items {self}: expected a range within 0:{nitems}, the items there are, found {first}:{last}"
-            )
+            raise ValueError(f"--items {self}: expected a range within 0:{nitems}, found {first}:{last}")
         return first, last
 
     def __str__(self) -> str:
@@ -135,7 +133,7 @@ def _parse_filter(word: str) -> FilterChoice:
     if name not in known:
         raise click.BadParameter(f"expected one of {', '.join(sorted(known))}, found {name!r}")
     if not re.fullmatch(r"-?\d{1,3}|", meta) or not MIN_META <= int(meta or 0) <= MAX_META:
-        raise click.BadParameter(f"expected a number from {MIN_META} to {MAX_META} behind the colon, found {word!r}")
+        raise click.BadParameter(f"expected a number from {MIN_META} to {MAX_META} after the colon, found {word!r}")
     return FilterChoice(filter=known[name], meta=int(meta or 0) % 256)
 
 
@@ -162,7 +160,7 @@ def parse_shape(word: str) -> tuple[int, ...]:
     """
     parts = [part.strip() for part in word.split(",")]
     if not all(re.fullmatch(r"[1-9]\d{0,9}", part) for part in parts):
-        raise click.BadParameter(f"expected numbers of 1 or more with commas between, such as 100,200; found {word!r}")
+        raise click.BadParameter(f"expected numbers of 1 or more separated by commas, such as 100,200; found {word!r}")
     return tuple(map(int, parts))
 
 

@@ -42,7 +42,7 @@ def steps(advance: Callable[[int], None]) -> Callable[[int, int], None]:
     "--contiguous/--sparse", "contiguous", default=None, help="Write one file, or a directory.  [default: as PATH]"
 )
 @click.option("--in-place", is_flag=True, help="Replace the damaged frame by the new one.")
-@click.option("--recover", is_flag=True, help="Go back to the newest commit that is intact with all its chunks.")
+@click.option("--recover", is_flag=True, help="Restore the newest commit that is intact with all its chunks.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def repair(
     *,
@@ -91,6 +91,6 @@ def compact(*, frame: str) -> None:
             dead = schunk.dead_bytes
             with output.progress(frame, schunk.cbytes) as advance:
                 schunk.compact(progress=steps(advance))
-            click.echo(f"{frame}: {dead - schunk.dead_bytes:,} bytes given back")
+            click.echo(f"{frame}: {dead - schunk.dead_bytes:,} bytes removed")
     except EXPECTED as error:
         raise about(frame, error) from error

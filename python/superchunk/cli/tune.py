@@ -128,7 +128,7 @@ def sample(source: Readable, most: int = SAMPLE) -> bytes:
     """Return whole items from several places of an array, in C order, at most about `most` bytes."""
     whole = math.prod(source.shape) * source.dtype.itemsize
     if whole == 0:
-        raise Failure("there is no item to measure with")
+        raise Failure("there is no item to measure")
     if whole <= most:
         return _bytes_of(source.read(tuple(slice(0, extent) for extent in source.shape)))
     # Dimensions in front are fixed until a row of the rest is small enough to have several from several places.
@@ -207,14 +207,14 @@ def reason(best: Trial, along: Sequence[Trial]) -> str:
         faster = best.speed / smallest.speed
         said.append(f"{faster:.1f} times as fast as {smallest}, the smallest, for {more:.0f} % more bytes")
     else:
-        said.append("nothing that was tried is smaller")
+        said.append("no trial is smaller")
     if best.choice != fastest.choice:
         less = 100 * (1 - best.got.cbytes / fastest.got.cbytes)
         said.append(
             f"{less:.0f} % smaller than {fastest}, the fastest, at {best.speed / fastest.speed:.2f} of its speed"
         )
     else:
-        said.append("nothing that was tried is faster")
+        said.append("no trial is faster")
     return "; ".join(said)
 
 
@@ -308,13 +308,15 @@ def print_advice(name: str, nbytes: int, advice: Advice) -> None:
             f"{got.slice_seconds * 1e6:.1f}",
         ]
 
-    left_out = f", {advice.left_out} left out for time" if advice.left_out else ""
+    left_out = f", {advice.left_out} omitted for time" if advice.left_out else ""
     rows = [[str(trial), *cells(trial)] for trial in advice.front]
-    output.table(["codec and filters", *numbers], rows, title="nothing that was tried is both smaller and faster")
+    output.table(["codec and filters", *numbers], rows, title="choices that no trial beats in both size and speed")
     rows = [[block_words(trial), output.size(trial.chunksize), *cells(trial)] for trial in advice.sizes]
-    output.table(["blocks", "chunks", *numbers], rows, text_columns=2, title=f"{advice.sizes[0]}, in other sizes")
+    output.table(["blocks", "chunks", *numbers], rows, text_columns=2, title=f"{advice.sizes[0]}, with other sizes")
     tried = len(advice.trials) + len(advice.sizes) - 1
-    click.echo(f"{name}: {output.size(nbytes)} of it, {tried} choices tried{left_out}, all read back and compared")
+    click.echo(
+        f"{name}: {output.size(nbytes)} measured, {tried} choices measured{left_out}, all read back and compared"
+    )
     click.echo(f"recommended: {words(advice.best)}")
     click.echo(f"because: {advice.reason}")
     click.echo(f"in Python: {code(advice.best)}")

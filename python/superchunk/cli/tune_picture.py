@@ -73,7 +73,7 @@ def draw(advice: Advice, title: str, target: Path, kind: str) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.margins(x=0.08, y=0.08)
         axes.xaxis.set_major_formatter("{x:g} %")
-        axes.set_xlabel("size, of the plain bytes: left is smaller", color=INK)
+        axes.set_xlabel("compressed size, % of the uncompressed: left is smaller", color=INK)
         axes.set_ylabel(f"MB/s, written once and read {chosen.reads:g} times: up is faster", color=INK)
         axes.set_title(title, loc="left", color=INK)
         axes.grid(color="#e6e6e6", linewidth=0.6)
@@ -87,7 +87,7 @@ def draw(advice: Advice, title: str, target: Path, kind: str) -> None:
             handles=[Line2D([], [], linestyle="none", label=name) for name in names],
             frameon=False,
             loc="outside right upper",
-            title=f"nothing is smaller and faster than\n(ringed: {chosen})",
+            title=f"no trial is both smaller and faster than\n(ringed: {chosen})",
             alignment="left",
             handlelength=0,
             handletextpad=0,

@@ -74,13 +74,13 @@ def verify(*, paths: tuple[str, ...], decode: bool, as_json: bool, threads: int 
             report = _check(path, decode=decode, threads=threads)
         except EXPECTED as error:
             nothing_there = isinstance(error, FileNotFoundError) and Path(path).is_dir()
-            message = f"{path}: is no Blosc2 frame{instead(path)}" if nothing_there else about(path, error)
+            message = f"{path}: is not a Blosc2 frame{instead(path)}" if nothing_there else about(path, error)
             click.echo(f"superchunk: {message}", err=True)
             codes.append(_NO_FRAME if nothing_there else _CODES["damaged"])
             continue
         reports.append(report)
         if not report.is_frame:
-            click.echo(f"superchunk: {path}: is no Blosc2 frame{instead(path)}", err=True)
+            click.echo(f"superchunk: {path}: is not a Blosc2 frame{instead(path)}", err=True)
             codes.append(_NO_FRAME)
             continue
         codes.append(_CODES[report.status])

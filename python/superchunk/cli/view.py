@@ -71,7 +71,7 @@ class Cut:
         """
         written = [word.strip() for word in words.split(",")] if words.strip() else []
         if len(written) != len(shape):
-            raise click.UsageError(f"--slice {words}: expected {len(shape)} parts, for the shape {shape}")
+            raise click.UsageError(f"--slice {words}: expected {len(shape)} parts for the shape {shape}")
         parts = tuple(_part(word, extent, words) for word, extent in zip(written, shape, strict=True))
         cut = cls(parts)
         if not 1 <= len(cut.axes) <= 2:  # what a picture has
@@ -117,7 +117,7 @@ def _part(word: str, extent: int, words: str) -> int | range:
     if colon is None:
         place = int(start) + (extent if int(start) < 0 else 0)
         if not 0 <= place < extent:
-            raise click.UsageError(f"--slice {words}: expected a place from 0 to {extent - 1}, found {start}")
+            raise click.UsageError(f"--slice {words}: expected an index from 0 to {extent - 1}, found {start}")
         return place
     numbers = (None if text is None else int(text) for text in (start, stop, step))
     return range(*slice(*numbers).indices(extent))
@@ -229,18 +229,18 @@ def _chosen(source: Source, name: str, field: str | None) -> tuple[np.dtype[Any]
     if dtype.names is not None:
         fields = ", ".join(dtype.names)
         if field is None:
-            raise Failure(f"{name}: has items with fields; --field chooses one of {fields}")
+            raise Failure(f"{name}: has items with fields; expected --field with one of {fields}")
         if field not in dtype.names:
             raise click.UsageError(f"--field {field}: {name} has the fields {fields}")
         dtype = dtype[field]
     elif field is not None:
         raise click.UsageError(f"--field {field}: {name} has items without fields, dtype {dtype}")
     if dtype.subdtype is not None or dtype.names is not None:
-        raise Failure(f"{name}: a field of dtype {dtype} is no number that can be drawn")
+        raise Failure(f"{name}: values of dtype {dtype} cannot be drawn")
     if dtype.kind in "SU":
-        raise Failure(f"{name}: holds text, dtype {dtype}, which has no picture")
+        raise Failure(f"{name}: text of dtype {dtype} cannot be drawn")
     if dtype.kind not in "biufcmM" and dtype.isbuiltin != 2:  # a number of another package
-        raise Failure(f"{name}: holds items of dtype {dtype}, which are no numbers that can be drawn")
+        raise Failure(f"{name}: items of dtype {dtype} cannot be drawn")
     label = field or str(dtype)
     if dtype.kind == "c":
         label = f"magnitude of {label}"

@@ -54,7 +54,7 @@ def plain(value: object) -> object:
         return _scalar(value)
     if isinstance(value, np.ndarray):
         return _array(value)
-    raise TypeError(f"a value of type {type(value).__name__} has no counterpart")
+    raise TypeError(f"attributes cannot hold a value of type {type(value).__name__}")
 
 
 def _scalar(value: np.generic) -> object:

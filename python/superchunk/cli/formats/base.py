@@ -227,5 +227,5 @@ def blosc_shuffle(plan: Plan, what: str) -> str:
     if not names:
         return "noshuffle"
     if names not in (["shuffle"], ["bitshuffle"]):
-        raise Failure(f"{what} has the filters shuffle, bitshuffle or none, one of them; not {', '.join(names)}")
+        raise Failure(f"{what} supports one of the filters shuffle, bitshuffle and none; got {', '.join(names)}")
     return names[0]

@@ -75,16 +75,16 @@ class Hdf5Source(Source):
         names = _datasets(self._file)
         if name is None and len(names) == 1:
             return self._file[names[0]]
-        what = "name a dataset behind a colon" if name is None else f"there is no dataset {name}"
+        what = "expected a dataset after a colon" if name is None else f"there is no dataset {name}"
         there = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
         raise Failure(f"{path}: {what}; there are: {there or 'none'}")
 
     def _take(self, path: str, dataset: Any) -> None:
         where = f"{path}:{dataset.name}"
         if dataset.shape is None:
-            raise Failure(f"{where}: is empty, it has no shape")
+            raise Failure(f"{where}: is empty and has no shape")
         if dataset.dtype.hasobject:
-            raise Failure(f"{where}: holds strings of different lengths, or references, not items of one size")
+            raise Failure(f"{where}: has strings of different lengths, or references; expected items of one size")
         _check_filters(where, dataset)
         self._found = dataset
         self.shape, self.dtype = tuple(dataset.shape), _plain_dtype(dataset.dtype)
@@ -137,7 +137,7 @@ def _check_filters(where: str, dataset: Any) -> None:
             name = step[3].decode("utf-8", "replace") if isinstance(step[3], bytes) else step[3]
             raise Failure(
                 f"{where}: needs the HDF5 filter {step[0]} ({name}); "
-                'pip install "superchunk[hdf5]" brings the usual ones'
+                'pip install "superchunk[hdf5]" installs the common filters'
             )
 
 
@@ -209,7 +209,7 @@ def _attribute(value: object) -> object:
     if isinstance(kept, bytes):
         return np.void(kept)
     if isinstance(kept, dict):
-        raise TypeError("HDF5 has no attributes that are maps")
+        raise TypeError("HDF5 attributes cannot hold maps")
     return _uniform(kept) if isinstance(kept, list) else kept
 
 
@@ -219,7 +219,7 @@ def _uniform(values: list[Any]) -> object:
         return values
     array = np.asarray(values)
     if array.dtype.kind not in "biufc" or len({type(value) for value in values}) > 1:
-        raise TypeError("HDF5 has no lists of values of different kinds")
+        raise TypeError("HDF5 attributes cannot hold lists of values of different types")
     return array
 
 
@@ -296,7 +296,7 @@ def _make_room(file: Any, name: str, *, replace: bool) -> None:
     if not isinstance(file[name], h5py.Dataset):
         raise Failure(f"{name}: is a group in that file")
     if not replace:
-        raise Failure(f"{name}: exists already in that file; --force replaces it")
+        raise Failure(f"{name}: already exists in that file; use --force to replace it")
     del file[name]
 
 

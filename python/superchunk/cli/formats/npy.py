@@ -74,7 +74,7 @@ def header_for(dtype: np.dtype[Any], shape: tuple[int, ...]) -> NpyHeader:
     """
     descr = np.lib.format.dtype_to_descr(dtype) if dtype.isbuiltin != 2 else None  # of another package
     if descr is None or np.lib.format.descr_to_dtype(descr) != dtype:
-        raise Failure(f".npy cannot say what the dtype {dtype} is")
+        raise Failure(f".npy files cannot describe the dtype {dtype}")
     stream = io.BytesIO()
     try:
         # Version 1.0, which NumPy itself writes where it can.

@@ -24,7 +24,7 @@ __all__ = ["BLOSC2", "TARGETS", "Place"]
 
 BLOSC2: Final = frozenset({"b2nd", "b2frame"})
 """Formats that are Blosc2 frames."""
-TARGETS: Final = ".npy, .b2nd, .b2frame, .zarr, .h5 or .hdf5 with :/DATASET behind"
+TARGETS: Final = ".npy, .b2nd, .b2frame, .zarr, .h5 or .hdf5 followed by :/DATASET"
 _HDF5_NAME: Final = re.compile(r"(.+\.(?:h5|hdf5|hdf|he5|nc|nc4))(?::/*(.*))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -119,7 +119,7 @@ class Place:
             return frame.create(aside, plan)
         if self.kind == "b2nd":
             return b2nd.create(aside, plan)
-        raise click.UsageError(f"{self.name}: its name does not say what to make; expected {TARGETS}")
+        raise click.UsageError(f"{self.name}: its name has no known suffix; expected {TARGETS}")
 
     def moved_to(self, aside: Path) -> Place:
         """Return the place of the same array under another name."""

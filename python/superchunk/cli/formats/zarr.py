@@ -45,12 +45,12 @@ class ZarrSource(Source):
             raise Failure(f"{path}: Zarr cannot open it, {type(error).__name__}: {error}") from error
         if isinstance(found, zarr.Group):
             names = ", ".join(sorted(f"{path.rstrip('/')}/{name}" for name in found.array_keys())) or "none"
-            raise Failure(f"{path}: is a Zarr group; name one of its arrays: {names}")
+            raise Failure(f"{path}: is a Zarr group; expected one of its arrays: {names}")
         self._array: Any = found
         self._path = path
         dtype = np.dtype(found.dtype)
         if dtype.hasobject or dtype.kind == "T":
-            raise Failure(f"{path}: holds items of dtype {dtype}, which are not all of one size")
+            raise Failure(f"{path}: items of dtype {dtype} do not have one size")
         self.shape, self.dtype = tuple(found.shape), dtype
         self.chunks = tuple(max(int(part), 1) for part in found.chunks)
         self._fill = fill_bytes(found.fill_value, dtype)
@@ -141,14 +141,14 @@ def create(place: Path, plan: Plan) -> ZarrTarget:
             dimension_names=_names(plan) if version == 3 else None,
         )
     if np.dtype(array.dtype) != plan.dtype:
-        raise Failure(f"Zarr format {version} makes {array.dtype} of the dtype {plan.dtype}")
+        raise Failure(f"Zarr format {version} changes the dtype {plan.dtype} to {array.dtype}")
     target = ZarrTarget(chunks=chunks, begins_filled=True, array=array, attributes={})
     target.resolved = {"chunks": list(chunks), "zarr_format": version}
     if version == 2 and plan.dimensions is not None:
         if all(plan.dimensions):
             target.attributes[DIMENSIONS] = list(plan.dimensions)
         else:
-            target.without_dimensions = "Zarr format 2 has names for all dimensions or for none"
+            target.without_dimensions = "Zarr format 2 requires names for all dimensions or for none"
     return target
 
 
