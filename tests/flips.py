@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from superchunk import _engine
 from superchunk._format.integrity import SEAL_LEN, record_len
 from superchunk._format.trailer import TAIL_LEN
+from superchunk._store.frame_loading import parse_frame
 from superchunk._store.frame_store import FrameStore
-from superchunk._store.loading import parse_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import os
 from typing import Final
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.frame_header import FIXED_LEN, FrameHeader
 from superchunk._format.metalayers import write_metalayers
 from superchunk._format.trailer import Trailer
 from superchunk._store.store_interface import FrameSettings

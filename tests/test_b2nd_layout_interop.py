@@ -18,7 +18,7 @@ from superchunk._format.b2nd import ArrayLayout
 from superchunk._format.dtypes import dtype_text
 from superchunk._format.metalayers import read_metalayers
 from superchunk._store.frame_bytes import write_cframe
-from superchunk._store.memory import MemoryStore
+from superchunk._store.memory_store import MemoryStore
 from superchunk._store.store_interface import FrameSettings
 
 ZEROS = 1

@@ -14,7 +14,7 @@ from test_engine_seals import BOUNDLESS, PACKED, PLAIN, content, sealed
 
 from superchunk import _engine
 from superchunk._codec.stored_chunks import chunk_bytes
-from superchunk._store.sources import read_range
+from superchunk._store.chunk_sources import read_range
 from superchunk.exceptions import MissingFileError, StorageError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from other_process import PATIENCE, in_child
 import superchunk
 from superchunk._store import forks as _forks
 from superchunk._store.contiguous_frame import ContiguousState
-from superchunk._store.memory import MemoryStore
+from superchunk._store.memory_store import MemoryStore
 from superchunk._store.sparse_frame import SparseState
 
 if TYPE_CHECKING:

@@ -363,7 +363,7 @@ def test_fields_of_the_frame_header_and_their_markers_leave_no_gap() -> None:
 
 
 def test_frame_header_is_written_where_the_page_says() -> None:
-    from superchunk._format.header import FrameHeader
+    from superchunk._format.frame_header import FrameHeader
 
     raw = FrameHeader(
         header_len=97,
@@ -424,7 +424,7 @@ def test_frame_header_is_written_where_the_page_says() -> None:
 
 @pytest.mark.parametrize(("varchunks", "vlblocks"), [(False, False), (True, False), (False, True)])
 def test_general_flags_of_the_page_are_written(*, varchunks: bool, vlblocks: bool) -> None:
-    from superchunk._format.header import FrameHeader
+    from superchunk._format.frame_header import FrameHeader
 
     offsets = {row["Field"]: int(row["Offset"], 16) for row in tables()["frame header"]}
     values = {row["Frame"]: int(row["Value"], 16) for row in tables()["general_flags values"]}
@@ -455,8 +455,8 @@ def test_general_flags_of_the_page_are_written(*, varchunks: bool, vlblocks: boo
 
 
 def test_limits_of_a_frame_are_those_of_the_code() -> None:
-    from superchunk._format import header as frame_header
-    from superchunk._format import index, metalayers, trailer
+    from superchunk._format import frame_header, metalayers, trailer
+    from superchunk._format import frame_index as index
 
     limits = numbers("frame limits", "Name", "Value")
     assert limits["fixed header"] == frame_header.FIXED_LEN
@@ -473,7 +473,7 @@ def test_limits_of_a_frame_are_those_of_the_code() -> None:
 
 
 def test_special_entries_are_those_of_the_code() -> None:
-    from superchunk._format.index import special_entry
+    from superchunk._format.frame_index import special_entry
 
     codes = [int(row["Top byte"], 16) for row in tables()["special entries"]]
     kinds = (header.SPECIAL_ZERO, header.SPECIAL_NAN, header.SPECIAL_UNINIT)
@@ -498,7 +498,7 @@ def test_fields_of_the_beta_header_and_their_markers_leave_no_gap() -> None:
 
 @pytest.mark.parametrize("order", ["big", "little"])
 def test_beta_header_is_read_where_the_page_says(order: Literal["big", "little"]) -> None:
-    from superchunk._format.legacy import LegacyHeader, byte_order
+    from superchunk._format.legacy_header import LegacyHeader, byte_order
 
     version = 0x12 if order == "little" else 0x21
     values: dict[str, int | bytes] = {
@@ -536,7 +536,7 @@ def test_beta_header_is_read_where_the_page_says(order: Literal["big", "little"]
 
 
 def test_limits_of_a_beta_frame_are_those_of_the_code() -> None:
-    from superchunk._format import legacy
+    from superchunk._format import legacy_header as legacy
     from superchunk._format.legacy_trailer import LegacyTrailer
 
     limits = numbers("beta frame limits", "Name", "Value")
@@ -557,7 +557,7 @@ def test_limits_of_a_beta_frame_are_those_of_the_code() -> None:
 
 
 def test_families_are_told_by_the_first_byte_of_the_page() -> None:
-    from superchunk._format import legacy
+    from superchunk._format import legacy_header as legacy
 
     for row in tables()["frame families"]:
         head = bytes([int(row["First byte"], 16)]) + b"\xa8b2frame\0"
@@ -568,7 +568,7 @@ def test_extension_types_of_values_are_those_of_the_code() -> None:
     import msgpack
     import numpy as np
 
-    from superchunk._format import values
+    from superchunk._format import metalayer_values as values
 
     codes = {row["Name"]: int(row["Type"]) for row in tables()["extension types"]}
     assert (codes["frame"], codes["reference"]) == (values.EXT_FRAME, values.EXT_REFERENCE)

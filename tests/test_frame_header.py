@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superchunk._format.header import FIXED_LEN, FrameHeader, with_sizes
+from superchunk._format.frame_header import FIXED_LEN, FrameHeader, with_sizes
 from superchunk._format.metalayers import write_metalayers
 from superchunk._format.trailer import Trailer
 from superchunk.exceptions import FormatError, NewerFormatError, TruncatedError

@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from superchunk import _engine
-from superchunk._format.index import Index, special_entry, special_kind
+from superchunk._format.frame_index import Index, special_entry, special_kind
 from superchunk.exceptions import FormatError
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superchunk._format.values import MAX_DEPTH, pack, unpack
+from superchunk._format.metalayer_values import MAX_DEPTH, pack, unpack
 from superchunk.exceptions import FormatError, MetalayerValueError
 
 scalars = (

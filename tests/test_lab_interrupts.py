@@ -41,7 +41,7 @@ def test_real_signals_leave_whole_generations_and_a_handle_that_works(kind: str)
 
 
 def test_the_laboratory_finds_a_state_that_is_left_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    from superchunk._store import memory  # what is broken on purpose
+    from superchunk._store import memory_store as memory  # what is broken on purpose
 
     def left_half(self: object, mark: object) -> None:
         """Undo nothing."""

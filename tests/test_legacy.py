@@ -19,11 +19,11 @@ from legacy_frames import CHUNKSIZE, DELTA, NAN, SHUFFLE, TYPESIZE, ZEROS, Legac
 
 import superchunk
 from superchunk import _engine
-from superchunk._format import values
-from superchunk._format.header import FrameHeader
-from superchunk._format.legacy import byte_order
+from superchunk._format import metalayer_values as values
+from superchunk._format.frame_header import FrameHeader
+from superchunk._format.legacy_header import byte_order
 from superchunk._store.frame_bytes import write_cframe
-from superchunk._store.legacy import open_legacy, read_legacy
+from superchunk._store.legacy_frame import open_legacy, read_legacy
 from superchunk.exceptions import (
     FormatError,
     MetalayerValueError,

@@ -11,7 +11,7 @@ import pytest
 import superchunk
 from superchunk._array.chunk_geometry import ArrayGeometry, geometry_of
 from superchunk._format.b2nd import ArrayLayout
-from superchunk._store import loading
+from superchunk._store import frame_loading as loading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import superchunk
 from superchunk import SChunk
 from superchunk._format.integrity import SEAL_LEN
 from superchunk._store.frame_bytes import read_cframe, write_cframe
-from superchunk._store.loading import parse_frame
+from superchunk._store.frame_loading import parse_frame
 from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:

@@ -90,6 +90,8 @@ def test_the_files_that_the_architecture_names_are_there() -> None:
     """Paths of Python files count from the package, others from the root."""
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     named = set(re.findall(r"`([\w./]*(?:/|\.py|\.rs|\.pyi|\.md))`", text))
+    for drawing in re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL):
+        named |= set(re.findall(r"[\w./]+\.(?:py|rs)\b", drawing))
     assert len(named) > 50
     places = (ROOT, ROOT / "python" / "superchunk", ROOT / "engine" / "src", ROOT / "python" / "superchunk" / "storage")
     assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import superchunk
-from superchunk._store.loading import parse_frame
+from superchunk._store.frame_loading import parse_frame
 from superchunk.exceptions import ArgumentError, FormatError, StorageError, SuperchunkError
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ import pytest
 
 import superchunk
 from superchunk import _engine
-from superchunk._store.loading import parse_frame
+from superchunk._store.frame_loading import parse_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from typing import Any
 
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 blosc2 = pytest.importorskip("blosc2", reason="the other writer")
 

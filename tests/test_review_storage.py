@@ -17,8 +17,8 @@ from other_process import Other
 import superchunk
 from superchunk import SChunk
 from superchunk._store import os_file as storage_file
+from superchunk._store.copy_store import transfer
 from superchunk._store.os_file import System
-from superchunk._store.transfer import transfer
 from superchunk.exceptions import LockedError, StorageError, SuperchunkError
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ import pytest
 from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, failing_after, look, special
 
 from superchunk import _engine
-from superchunk._format.header import FrameHeader
+from superchunk._format.frame_header import FrameHeader
 from superchunk._format.integrity import record_len
 from superchunk._store.contiguous_frame import ContiguousState
 from superchunk._store.frame_bytes import write_cframe
 from superchunk._store.frame_store import FrameStore
-from superchunk._store.memory import MemoryStore
+from superchunk._store.memory_store import MemoryStore
 from superchunk._store.os_file import FileBytes
 from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import (

@@ -13,11 +13,11 @@ import pytest
 from storage_tools import CHUNKSIZE, TYPESIZE, chunk, content, everything, special
 
 from superchunk import _engine
-from superchunk._format.header import FrameHeader
-from superchunk._format.index import special_entry
+from superchunk._format.frame_header import FrameHeader
+from superchunk._format.frame_index import special_entry
 from superchunk._store.frame_bytes import read_cframe, write_cframe
 from superchunk._store.frame_store import FrameStore
-from superchunk._store.memory import MemoryStore
+from superchunk._store.memory_store import MemoryStore
 from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError
 

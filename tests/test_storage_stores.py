@@ -13,7 +13,7 @@ from superchunk import _engine
 from superchunk._format.integrity import record_len
 from superchunk._store.frame_bytes import read_cframe, write_cframe
 from superchunk._store.frame_store import FrameStore
-from superchunk._store.memory import MemoryStore
+from superchunk._store.memory_store import MemoryStore
 from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import (
     ChunkIndexError,

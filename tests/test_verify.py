@@ -12,12 +12,12 @@ import pytest
 
 import superchunk
 from superchunk import _engine
-from superchunk._format.index import Index
-from superchunk._store.loading import parse_frame
+from superchunk._format.frame_index import Index
+from superchunk._store.frame_loading import parse_frame
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 GOLDEN = Path(__file__).parent / "golden"

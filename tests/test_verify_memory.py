@@ -10,7 +10,7 @@ import pytest
 from peak_memory import PEAK
 
 import superchunk
-from superchunk._integrity.recovered import RecoveredChunk, RecoveredChunks
+from superchunk._integrity.recovered_chunks import RecoveredChunk, RecoveredChunks
 from superchunk._store.frame_store import FrameStore
 from superchunk._store.store_interface import FrameSettings
 

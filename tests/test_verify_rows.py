@@ -10,16 +10,16 @@ import pytest
 
 import superchunk
 from superchunk import _engine
-from superchunk._format.index import Index, special_entry
+from superchunk._format.frame_index import Index, special_entry
 from superchunk._integrity import check_chunk
-from superchunk._integrity.locations import FilePlaces
-from superchunk._store.loading import parse_frame
+from superchunk._integrity.chunk_locations import FilePlaces
+from superchunk._store.frame_loading import parse_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 CHUNK = 400
 COUNT = 150

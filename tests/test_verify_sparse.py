@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from superchunk._integrity.inspect_frame import Bytes, FrameInspection
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 ITEMS = 40
 LAYERS: dict[str | bytes, object] = {"m": b"abc", "k": {"x": 1}}
@@ -310,7 +310,7 @@ def test_files_that_a_writer_removes_meanwhile_are_no_error(frame: Path, monkeyp
             yield map(Vanishing, entries)
 
     shutil.copy(chunk_files(frame)[0], stray)
-    monkeypatch.setattr("superchunk._integrity.locations.os", SimpleNamespace(scandir=scandir, lstat=os.lstat))
+    monkeypatch.setattr("superchunk._integrity.chunk_locations.os", SimpleNamespace(scandir=scandir, lstat=os.lstat))
     assert superchunk.verify(frame).status == "sound"
     assert not stray.exists()
     monkeypatch.undo()

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
         uint64,
     )
     from superchunk._api.opening import from_cframe, load, ndarray_from_cframe, open, schunk_from_cframe
+    from superchunk._array.arange import arange, eye, linspace
+    from superchunk._array.asarray import array, asarray, astype, copy
     from superchunk._array.chunkwise import ChunkInfoNDArray
-    from superchunk._array.converting import array, asarray, astype, copy
     from superchunk._array.creation import (
         empty,
         empty_like,
@@ -85,9 +86,8 @@ if TYPE_CHECKING:
         compute_chunks_blocks,
         explain_partition,
     )
-    from superchunk._array.ranges import arange, eye, linspace
     from superchunk._codec.block_functions import postfilter_funcs, prefilter_funcs
-    from superchunk._codec.machine import print_versions
+    from superchunk._codec.cpu_caches import print_versions
     from superchunk._codec.plugins import register_codec, register_filter, ucodecs_registry, ufilters_registry
     from superchunk._display.chunk_map import MapCell, chunk_map
     from superchunk._integrity.repair import RepairedChunk, RepairReport, repair
@@ -187,7 +187,7 @@ _PLACES: Final = {
     "_api.as_blosc2": "InstalledAlias install_as_blosc2",
     "_codec.block_functions": "postfilter_funcs prefilter_funcs",
     "_display.chunk_map": "MapCell chunk_map",
-    "_codec.machine": "print_versions",
+    "_codec.cpu_caches": "print_versions",
     "_api.dtype_names": """
         DEFAULT_COMPLEX DEFAULT_FLOAT DEFAULT_INDEX DEFAULT_INT bool_ bytes_ complex64 complex128 float16 float32
         float64 int8 int16 int32 int64 object_ str_ uint8 uint16 uint32 uint64
@@ -202,7 +202,7 @@ _PLACES: Final = {
     "_version": "VERSION_DATE VERSION_STRING __version__ blosclib_version",
     "_array.get_slice_nchunks": "get_slice_nchunks",
     "_array.chunkwise": "ChunkInfoNDArray",
-    "_array.converting": "array asarray astype copy",
+    "_array.asarray": "array asarray astype copy",
     "_array.creation": """
         empty empty_like frombuffer fromiter full full_like nans ones ones_like uninit zeros zeros_like
     """,
@@ -216,7 +216,7 @@ _PLACES: Final = {
         PartitionReport are_partitions_aligned are_partitions_behaved compute_chunks_blocks explain_partition
     """,
     "_array.from_pieces": "from_pieces",
-    "_array.ranges": "arange eye linspace",
+    "_array.arange": "arange eye linspace",
     "core": """
         clib_info compress compress2 compress_blosc1 compressor_list decompress decompress2
         detect_number_of_cores free_resources get_blocksize get_cbuffer_sizes get_clib get_compressor

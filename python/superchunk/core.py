@@ -16,7 +16,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Final, overload
 
 from superchunk import _engine
-from superchunk._codec import machine as _cpu
+from superchunk._codec import cpu_caches as _cpu
 from superchunk._codec.buffers import byte_view, check_buffersize, writable_view
 from superchunk._codec.parameters import encode_params
 from superchunk._codec.plugins import check_available

@@ -5,7 +5,7 @@ their size can never change. `.vlmeta` are the variable ones, in the trailer, ea
 compressed as a chunk of its own. Values are MessagePack; `raw` and `set_raw` give
 the bytes beneath, for values that somebody else packed.
 
-Neither packs (`superchunk._format.values` does) nor stores (the `ChunkStore` does).
+Neither packs (`superchunk._format.metalayer_values` does) nor stores (the `ChunkStore` does).
 
 Source: docs/format/metalayers.md.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from superchunk import _engine
 from superchunk._codec.buffers import byte_view
-from superchunk._format import values
+from superchunk._format import metalayer_values as values
 from superchunk._format.b2nd import LAYERS, ArrayLayout
 from superchunk.exceptions import MetalayerKeyError, MetalayerValueError, UnsafeDeserializationError
 

@@ -46,9 +46,8 @@ from superchunk._codec.special_values import special_item
 from superchunk._codec.stored_chunks import ChunkInfo, chunk_bytes, chunk_info, lazy_chunk
 from superchunk._display.info import ratio, size
 from superchunk._format.metalayers import PLACEHOLDERS
-from superchunk._schunk.fill import fill_store, special_chunk
+from superchunk._schunk.fill_value import fill_store, special_chunk
 from superchunk._schunk.item_slices import item_number, overwrite_items, refuse_step
-from superchunk._schunk.mixins import ContextManaged
 from superchunk._schunk.opening import (
     check_deserialize,
     check_storage,
@@ -63,8 +62,9 @@ from superchunk._schunk.opening import (
     publishing,
 )
 from superchunk._schunk.pickling import reduced
+from superchunk._schunk.shared_methods import ContextManaged
+from superchunk._store.copy_store import transfer
 from superchunk._store.frame_store import FrameStore
-from superchunk._store.transfer import transfer
 from superchunk.exceptions import ArgumentError, ChunkIndexError, FormatError
 from superchunk.params import (
     MAX_BUFFERSIZE,

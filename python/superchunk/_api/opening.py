@@ -240,7 +240,7 @@ def schunk_from_cframe(cframe: AnyBuffer, copy: bool = False, deserialize: Deser
 
     """
     from superchunk._store.frame_bytes import read_cframe  # files do not come here
-    from superchunk._store.legacy import read_legacy
+    from superchunk._store.legacy_frame import read_legacy
 
     wanted = check_deserialize(deserialize)
     view = byte_view(cframe, "cframe")

@@ -138,7 +138,7 @@ def is_ndarray(value: object) -> TypeGuard[NDArrayLike]:
 
 def memory_view(array: NDArrayLike) -> ArrayView[ChunkStore]:
     """Return a view of the items that an array has now, which no later change reaches."""
-    from superchunk._store.memory import MemoryStore  # made here only
+    from superchunk._store.memory_store import MemoryStore  # made here only
 
     return array._view_in(MemoryStore.over(array._handle.refreshed_store()))
 

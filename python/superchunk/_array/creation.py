@@ -1,6 +1,6 @@
 """Arrays of one value, of values read one by one, and of bytes that are there.
 
-Arrays that follow a rule are made in `ranges`, those made from other arrays in `converting`
+Arrays that follow a rule are made in `arange`, those made from other arrays in `asarray`
 and `joining`.
 
 Source: docs/format/b2nd.md, "Arrays without items, and of one".
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superchunk._array.array_sources import source_of
 from superchunk._array.creation_plan import plan_array
 from superchunk._array.filling import ChunkRow, build_array, build_special
 from superchunk._array.ndarray import NDArray
-from superchunk._array.sources import source_of
 from superchunk._codec.buffers import byte_view
 from superchunk.exceptions import ArgumentError
 from superchunk.params import SpecialValue

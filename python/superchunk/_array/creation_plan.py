@@ -30,7 +30,7 @@ from superchunk._codec.parameters import pipeline, settings_of
 from superchunk._codec.plugins import check_available
 from superchunk._format.b2nd import LAYERS, ArrayLayout
 from superchunk._format.dtypes import dtype_text
-from superchunk._format.index import MAX_CHUNKS
+from superchunk._format.frame_index import MAX_CHUNKS
 from superchunk._format.metalayers import MAX_METALAYERS, PLACEHOLDERS
 from superchunk._schunk.opening import check_storage, create_handle, exists, mode_of, pack_layers, publishing
 from superchunk.exceptions import ArgumentError, KeywordError, StorageError

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from superchunk._array.array_view import is_ndarray
-from superchunk._array.conversions import NumPyConversions
-from superchunk._array.pinning import changing
+from superchunk._array.assigned_values import values_for
+from superchunk._array.numpy_conversions import NumPyConversions
+from superchunk._array.pinned_reads import changing
 from superchunk._array.reading import read_selection
 from superchunk._array.slice_planner import select
 from superchunk._array.sub_arrays import Inner, inner_selection
-from superchunk._array.values import values_for
 from superchunk._array.writing import write_selection
-from superchunk._schunk.mixins import InfoMixin
+from superchunk._schunk.shared_methods import InfoMixin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,8 +22,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from superchunk import _engine
+from superchunk._array.compress_items import pack_items
 from superchunk._array.creation_plan import begin_array
-from superchunk._array.memory import pack_items
 from superchunk._codec.block_shape import ZFP_IDS
 from superchunk._codec.encoder import insert_groups, insert_repeated
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue, number_of

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from superchunk._array.array_sources import source_of
 from superchunk._array.creation_plan import begin_array, plan_array
 from superchunk._array.filling import ChunkRow, boxes_of, put_boxes, put_special
 from superchunk._array.ndarray import NDArray
-from superchunk._array.sources import source_of
 from superchunk.exceptions import ArgumentError
 from superchunk.params import SpecialValue
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from superchunk._array.array_sources import Source
     from superchunk._array.creation_plan import ArrayKeywords, ArrayPlan
     from superchunk._array.partition import Lengths
-    from superchunk._array.sources import Source
 
     Place: TypeAlias = "slice | int | tuple[slice | int, ...]"
     """An index of slices and integers."""

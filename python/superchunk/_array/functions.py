@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from superchunk._array.asarray import asarray
 from superchunk._array.axes import checked_axes
-from superchunk._array.converting import asarray
 from superchunk._array.ndarray import NDArray
 from superchunk._array.reshaping import permuted
 from superchunk._array.slice_planner import checked_indices, select_taken_along

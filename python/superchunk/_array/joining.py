@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from superchunk import _engine
+from superchunk._array.array_sources import Source, source_of
 from superchunk._array.creation_plan import plan_array
 from superchunk._array.filling import build_array
 from superchunk._array.ndarray import NDArray
-from superchunk._array.pinning import pinned
-from superchunk._array.sources import Source, source_of
+from superchunk._array.pinned_reads import pinned
 from superchunk._codec.block_shape import is_shaped
 from superchunk._codec.parameters import as_recorded
 from superchunk._codec.stored_chunks import chunk_bytes
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from superchunk._array.array_sources import Casting
     from superchunk._array.creation_plan import ArrayKeywords, ArrayPlan
     from superchunk._array.filling import Box
-    from superchunk._array.sources import Casting
     from superchunk.params import CParams
 
 __all__ = ["concat", "concatenate", "stack"]

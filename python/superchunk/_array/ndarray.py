@@ -26,9 +26,9 @@ from superchunk._array.array_view import ArrayView, read_geometry
 from superchunk._array.axes import axes_added, axes_left, checked_axes
 from superchunk._array.chunk_geometry import view_geometry
 from superchunk._array.chunkwise import blocks_of, chunk_infos, chunks_of, rows_of
-from superchunk._array.conversions import NumPyConversions
 from superchunk._array.fields import Fields, NDField
-from superchunk._array.pinning import changing
+from superchunk._array.numpy_conversions import NumPyConversions
+from superchunk._array.pinned_reads import changing
 from superchunk._array.reading import read_box, read_into, read_item, read_key, read_small
 from superchunk._array.resizing import append_items, resize_array
 from superchunk._array.slice_planner import checked_indices, select, select_orthogonal, select_taken
@@ -37,8 +37,8 @@ from superchunk._display.info import ratio, size
 from superchunk._format.b2nd import LAYERS
 from superchunk._format.metalayers import PLACEHOLDERS
 from superchunk._schunk.absent_names import elsewhere
-from superchunk._schunk.mixins import ContextManaged
 from superchunk._schunk.pickling import reduced
+from superchunk._schunk.shared_methods import ContextManaged
 from superchunk.exceptions import ArgumentError, FormatError
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
     from numpy.typing import NDArray as NumpyArray
 
+    from superchunk._array.array_sources import Casting
     from superchunk._array.axes import Axes
     from superchunk._array.chunk_geometry import ArrayGeometry, BoxPlan
     from superchunk._array.chunkwise import ChunkInfoNDArray, Part
     from superchunk._array.creation_plan import ArrayKeywords
     from superchunk._array.slice_planner import OrthogonalSelection, PointSelection
-    from superchunk._array.sources import Casting
     from superchunk._integrity.report import VerifyReport
     from superchunk._schunk.handle import Handle
     from superchunk._store.store_interface import ChunkList, ChunkStore
@@ -582,7 +582,7 @@ class NDArray(NumPyConversions, ContextManaged):
             Something is at the path and `mode` is not "w"; writing failed.
 
         """
-        from superchunk._array.copying import copied  # reading programs do not need it
+        from superchunk._array.ndarray_copy import copied  # reading programs do not need it
 
         return NDArray(copied(self, dtype, "unsafe", kwargs))
 
@@ -681,7 +681,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     def _selected_array(self, chosen: Callable[[tuple[int, ...]], Selection]) -> NDArray:
         """Return the items that `chosen`, given the shape, selects as an array in memory."""
-        from superchunk._array.copying import packed_items  # few programs need it
+        from superchunk._array.ndarray_copy import packed_items  # few programs need it
 
         def read(view: ArrayView[ChunkList]) -> NumpyArray[Any]:
             selection = chosen(view.geometry.shape)
@@ -717,7 +717,7 @@ class NDArray(NumPyConversions, ContextManaged):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: shape, dtype, sizes, codec, and how well the chunks are compressed."""
-        from superchunk._array.notebook_card import array_card  # only notebooks draw it
+        from superchunk._array.array_card import array_card  # only notebooks draw it
 
         return array_card(self)
 

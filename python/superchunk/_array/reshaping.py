@@ -1,7 +1,7 @@
 """New arrays of an array's items in other places: a slice of it, another shape, dimensions in another order.
 
 For each chunk of the new array its box is read and compressed, so that memory stays bounded by a few chunks.
-Copies whose items stay where they are, chunks taken over as they are among them, are made in `converting`.
+Copies whose items stay where they are, chunks taken over as they are among them, are made in `asarray`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from superchunk._array.array_sources import source_of
 from superchunk._array.array_view import is_ndarray
 from superchunk._array.creation_plan import as_shape, plan_array
 from superchunk._array.filling import ChunkRow, build_array
-from superchunk._array.pinning import pinned
+from superchunk._array.pinned_reads import pinned
 from superchunk._array.slice_planner import expanded, select
-from superchunk._array.sources import source_of
 from superchunk.exceptions import ArgumentError
 
 if TYPE_CHECKING:

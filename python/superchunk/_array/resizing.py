@@ -27,7 +27,7 @@ from superchunk._array.slice_planner import box_selection
 from superchunk._array.writing import ChunkWriter, write_selection
 from superchunk._codec.encoder import insert_repeated
 from superchunk._format.b2nd import ArrayLayout
-from superchunk._format.index import MAX_CHUNKS
+from superchunk._format.frame_index import MAX_CHUNKS
 from superchunk.exceptions import ArgumentError
 from superchunk.params import MAX_HEADER_TYPESIZE, SpecialValue
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superchunk import _engine
+from superchunk._array.assigned_values import ArrayValues, values_for
 from superchunk._array.chunk_geometry import strides_of
-from superchunk._array.memory import pack_items
+from superchunk._array.compress_items import pack_items
 from superchunk._array.slice_planner import OrthogonalSelection, PointSelection
-from superchunk._array.values import ArrayValues, values_for
 from superchunk._codec.encoder import with_typesize
 from superchunk.params import SpecialValue
 

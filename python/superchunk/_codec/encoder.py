@@ -17,8 +17,8 @@ from superchunk._codec.array_guard import check_change
 from superchunk._codec.block_shape import ZFP_IDS, is_shaped, layout_of, zfp_hooks
 from superchunk._codec.buffers import byte_view, check_buffersize
 from superchunk._codec.chunks_of_range import chunks_of
+from superchunk._codec.cpu_caches import builtin_codecs
 from superchunk._codec.decoder import Decoder
-from superchunk._codec.machine import builtin_codecs
 from superchunk._codec.parameters import as_recorded, encode_params, pipeline
 from superchunk._codec.plugins import check_available, hooks_for
 from superchunk._codec.stored_chunks import chunk_bytes

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from superchunk import _engine
 from superchunk._codec.special_values import is_marked_as_data
 from superchunk._store.chunk_folder import chunk_id
-from superchunk._store.sources import read_range
+from superchunk._store.chunk_sources import read_range
 from superchunk.exceptions import StorageError
 from superchunk.params import SpecialValue
 

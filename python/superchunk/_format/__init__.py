@@ -1,8 +1,8 @@
 """The parts of a contiguous frame: bytes into checked values, and back, without I/O.
 
-`header` has the 87 fixed bytes, `metalayers` the block behind them, and `index` the list of offsets. `trailer` has the
-variable metalayers and the frame's end, and `values` the values that users store in metalayers. Where the bytes are is
-the business of `_store`.
+`frame_header` has the 87 fixed bytes, `metalayers` the block behind them, and `frame_index` the list of offsets.
+`trailer` has the variable metalayers and the frame's end, and `metalayer_values` the values that users store in
+metalayers. Where the bytes are is the business of `_store`.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from superchunk._format.index import Index
+from superchunk._format.frame_index import Index
 from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:
     from array import array
 
     from superchunk._engine import ChunkInfo, Source
-    from superchunk._format.legacy import LegacyHeader
+    from superchunk._format.legacy_header import LegacyHeader
 
 __all__ = ["LegacyIndex"]
 

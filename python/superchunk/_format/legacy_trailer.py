@@ -20,12 +20,12 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from superchunk._format.legacy import MIN_TRAILER_LEN
+from superchunk._format.legacy_header import MIN_TRAILER_LEN
 from superchunk._format.trailer import TAIL_LEN
 from superchunk.exceptions import FormatError, TruncatedError
 
 if TYPE_CHECKING:
-    from superchunk._format.legacy import ByteOrder
+    from superchunk._format.legacy_header import ByteOrder
 
 __all__ = ["USERMETA", "LegacyTrailer"]
 

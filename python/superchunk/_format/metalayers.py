@@ -22,7 +22,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Literal
 
-from superchunk._format.header import FIXED_LEN
+from superchunk._format.frame_header import FIXED_LEN
 from superchunk.exceptions import FormatError, MetalayerValueError, TruncatedError
 
 if TYPE_CHECKING:

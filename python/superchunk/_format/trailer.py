@@ -23,7 +23,7 @@ import struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from superchunk._format.header import MIN_TRAILER_LEN
+from superchunk._format.frame_header import MIN_TRAILER_LEN
 from superchunk._format.metalayers import read_table, write_table
 from superchunk.exceptions import FormatError, TruncatedError
 

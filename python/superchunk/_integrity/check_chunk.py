@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
-from superchunk._format.index import CHUNK_MIN, ENTRY_LEN, count_special, special_kind
+from superchunk._format.frame_index import CHUNK_MIN, ENTRY_LEN, count_special, special_kind
 from superchunk._format.integrity import SEAL_LEN, SEAL_MAGIC
 from superchunk._integrity.array_layer import decode_chunk
 from superchunk._integrity.report import ChunkReport
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from superchunk._format.b2nd import ArrayLayout
-    from superchunk._format.index import Index
+    from superchunk._format.frame_index import Index
     from superchunk._integrity.budget import Budget
-    from superchunk._integrity.locations import ChunkPlaces
+    from superchunk._integrity.chunk_locations import ChunkPlaces
     from superchunk._integrity.report import PartStatus
 
 __all__ = ["MOST_LISTED", "ChunkCheck"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from superchunk._integrity.inspect_frame import Bytes
 from superchunk._integrity.report import PartReport
 from superchunk._store.chunk_folder import INDEX_NAME, LAST_SYNCED_NAME, joined, open_folder
-from superchunk._store.loading import check_fingerprint
+from superchunk._store.frame_loading import check_fingerprint
 from superchunk._store.locks import leads_to
 from superchunk._store.os_file import FileBytes
 from superchunk._store.retained_indexes import load_index
@@ -29,7 +29,7 @@ from superchunk.exceptions import StorageError, SuperchunkError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 __all__ = ["IndexFile", "bytes_of_file", "chunk_files", "last_synced_part", "last_synced_place", "opened_index"]
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, MAGIC, MIN_TRAILER_LEN, FrameHeader
-from superchunk._format.index import ENTRY_LEN, Index, located
+from superchunk._format.frame_header import FIXED_LEN, MAGIC, MIN_TRAILER_LEN, FrameHeader
+from superchunk._format.frame_index import ENTRY_LEN, Index, located
 from superchunk._format.integrity import (
     FINGERPRINT_LEN,
     FINGERPRINT_TYPE,
@@ -31,7 +31,7 @@ from superchunk._format.integrity import (
     masked_header,
     record_len,
 )
-from superchunk._format.legacy import HEAD_LEN, is_legacy
+from superchunk._format.legacy_header import HEAD_LEN, is_legacy
 from superchunk._format.metalayers import MAX_METALAYERS, PLACEHOLDERS, read_metalayers
 from superchunk._format.trailer import TAIL_LEN, Trailer, trailer_len
 from superchunk._integrity.budget import Budget
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
     from superchunk._integrity.report import PartStatus
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 __all__ = [
     "MIN_HEADER_LEN",

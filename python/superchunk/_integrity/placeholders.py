@@ -26,7 +26,7 @@ import warnings
 from typing import TYPE_CHECKING, Final, Protocol
 
 from superchunk import _engine
-from superchunk._format import values
+from superchunk._format import metalayer_values as values
 from superchunk._format.metalayers import PLACEHOLDERS
 from superchunk.exceptions import SuperchunkError, UnsafeDeserializationError
 

@@ -24,7 +24,7 @@ from superchunk import _engine
 from superchunk._codec.stored_chunks import chunk_bytes
 from superchunk._integrity.index_file import bytes_of_file, chunk_files
 from superchunk._integrity.inspect_frame import begins_like_a_frame
-from superchunk._integrity.recovered import LOST
+from superchunk._integrity.recovered_chunks import LOST
 from superchunk._integrity.repair_array import settle_array
 from superchunk._integrity.repair_folder import plan_folder
 from superchunk._integrity.repair_plan import make_plan, plan_recovery
@@ -42,7 +42,7 @@ from superchunk.params import absolute_path, local_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from superchunk._integrity.recovered import ChunkClass, RecoveredChunk
+    from superchunk._integrity.recovered_chunks import ChunkClass, RecoveredChunk
     from superchunk._integrity.repair_plan import Plan
     from superchunk._integrity.report import VerifyReport
 

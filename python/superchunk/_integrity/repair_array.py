@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from superchunk._integrity.array_layer import layer_name, true_layout
 from superchunk._integrity.budget import most_entries
-from superchunk._integrity.recovered import RecoveredChunk
+from superchunk._integrity.recovered_chunks import RecoveredChunk
 from superchunk._store.older_commits import commits
 from superchunk.exceptions import FormatError
 

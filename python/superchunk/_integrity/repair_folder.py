@@ -16,13 +16,13 @@ import numpy as np
 
 from superchunk import _engine
 from superchunk._format.b2nd import LAYERS
-from superchunk._format.index import ENTRY_LEN, special_kind
+from superchunk._format.frame_index import ENTRY_LEN, special_kind
 from superchunk._integrity.array_layer import layout_in
 from superchunk._integrity.budget import Budget, most_entries
+from superchunk._integrity.chunk_locations import FolderPlaces
 from superchunk._integrity.index_file import last_synced_place, opened_index
 from superchunk._integrity.inspect_frame import MIN_HEADER_LEN, examine
-from superchunk._integrity.locations import FolderPlaces
-from superchunk._integrity.recovered import LOST, RecoveredChunks
+from superchunk._integrity.recovered_chunks import LOST, RecoveredChunks
 from superchunk._integrity.repair_plan import (
     UNSEALED_REASON,
     Classifier,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from superchunk._integrity.inspect_frame import Bytes
-    from superchunk._integrity.recovered import RecoveredChunk
+    from superchunk._integrity.recovered_chunks import RecoveredChunk
     from superchunk._integrity.repair_plan import Plan
 
 __all__ = ["plan_folder"]

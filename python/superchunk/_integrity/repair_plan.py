@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from superchunk import _engine
-from superchunk._format.header import FrameHeader
-from superchunk._format.index import CHUNK_MIN, count_special, special_kind
+from superchunk._format.frame_header import FrameHeader
+from superchunk._format.frame_index import CHUNK_MIN, count_special, special_kind
 from superchunk._format.metalayers import read_metalayers
 from superchunk._format.trailer import TAIL_LEN, trailer_len
 from superchunk._integrity.array_layer import layer_name, layout_in, true_layout
 from superchunk._integrity.budget import Budget, most_entries
+from superchunk._integrity.chunk_locations import FilePlaces, FolderPlaces
 from superchunk._integrity.inspect_frame import MIN_HEADER_LEN, correct_index, examine, of_commit, vlmeta_problem
-from superchunk._integrity.locations import FilePlaces, FolderPlaces
-from superchunk._integrity.recovered import LOST, RecoveredChunk, RecoveredChunks
+from superchunk._integrity.recovered_chunks import LOST, RecoveredChunk, RecoveredChunks
 from superchunk._integrity.repair_array import older_layers
 from superchunk._integrity.scan import NO_CODEC, NOT_DECODED, find_vlmeta, judge, scan
-from superchunk._store.loading import settings_of
+from superchunk._store.frame_loading import settings_of
 from superchunk._store.older_commits import commits, newest_intact
 from superchunk._store.store_interface import FrameSettings
 from superchunk.exceptions import FormatError, SuperchunkError
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from superchunk._format.b2nd import ArrayLayout
-    from superchunk._format.index import Index
+    from superchunk._format.frame_index import Index
+    from superchunk._integrity.chunk_locations import ChunkPlaces
     from superchunk._integrity.inspect_frame import Bytes, FrameInspection
-    from superchunk._integrity.locations import ChunkPlaces
-    from superchunk._integrity.recovered import ChunkClass
+    from superchunk._integrity.recovered_chunks import ChunkClass
     from superchunk._integrity.scan import FoundChunk, Judgement
     from superchunk._store.os_file import FileBytes
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from superchunk import _engine
-from superchunk._format.index import CHUNK_MIN, ENTRY_LEN, special_kind
+from superchunk._format.frame_index import CHUNK_MIN, ENTRY_LEN, special_kind
 from superchunk._format.integrity import SEAL_LEN
 from superchunk._format.metalayers import read_table
 from superchunk._format.trailer import MAX_VLMETALAYERS_READ, TAIL_LEN

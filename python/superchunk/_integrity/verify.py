@@ -15,17 +15,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from superchunk import _engine
-from superchunk._format.legacy import HEAD_LEN, is_legacy
+from superchunk._format.legacy_header import HEAD_LEN, is_legacy
 from superchunk._integrity.array_layer import decode_chunk, layer_name, layout_in, true_layout
 from superchunk._integrity.budget import Budget
 from superchunk._integrity.check_chunk import MOST_LISTED, ChunkCheck
+from superchunk._integrity.chunk_locations import FilePlaces, FolderPlaces
 from superchunk._integrity.index_file import bytes_of_file, chunk_files, last_synced_part, opened_index
 from superchunk._integrity.inspect_frame import Bytes, decode_in_pieces, examine, looks_like_a_frame
-from superchunk._integrity.locations import FilePlaces, FolderPlaces
 from superchunk._integrity.report import ChunkReport, PartReport, VerifyReport
 from superchunk._store.chunk_folder import INDEX_NAME, is_folder, joined
 from superchunk._store.frame_names import find_name
-from superchunk._store.legacy import open_legacy, read_legacy
+from superchunk._store.legacy_frame import open_legacy, read_legacy
 from superchunk._store.os_file import FileBytes
 from superchunk._store.path_target import missing
 from superchunk.exceptions import ArgumentError, FormatError, StorageError, UnsupportedError
@@ -34,8 +34,8 @@ from superchunk.params import absolute_path, default_nthreads, local_path
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from superchunk._integrity.chunk_locations import ChunkPlaces
     from superchunk._integrity.inspect_frame import FrameInspection
-    from superchunk._integrity.locations import ChunkPlaces
     from superchunk._integrity.report import FrameStatus
     from superchunk._store.store_interface import ChunkStore
 

@@ -25,7 +25,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from superchunk._codec.stored_chunks import chunk_bytes
-from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.frame_header import FIXED_LEN, FrameHeader
 from superchunk._store.chunk_folder import INDEX_NAME, chunk_name, joined, list_folder
 from superchunk._store.frame_store import FrameStore
 from superchunk._store.os_file import FileBytes, storage_error

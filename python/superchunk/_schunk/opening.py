@@ -254,7 +254,7 @@ def open_handle(urlpath: str | os.PathLike[str] | None, options: OpenOptions) ->
         store = _open_otherwise(path, offset, error, writable=writable)
     contiguous = not (isinstance(store, FrameStore) and store.sparse)
     if mmap_mode == "c":
-        from superchunk._store.memory import MemoryStore  # few handles keep changes in memory
+        from superchunk._store.memory_store import MemoryStore  # few handles keep changes in memory
 
         store = MemoryStore.over(store)
     return Handle(store, options, urlpath=given, path=path, contiguous=contiguous)
@@ -327,7 +327,7 @@ def _open_otherwise(path: str, offset: int, error: FileNotFoundError | FormatErr
 
 def _open_old(path: str, offset: int, error: FormatError, *, writable: bool) -> ChunkStore:
     """Open the frame of an old writer, or raise `error` where there is none."""
-    from superchunk._store.legacy import open_legacy  # few files are that old
+    from superchunk._store.legacy_frame import open_legacy  # few files are that old
 
     legacy = open_legacy(path, offset=offset) if os.path.isfile(path) else None
     if legacy is None:
@@ -366,7 +366,7 @@ def create_handle(
     options = options_of(storage, deserialize)
     store: ChunkStore
     if path is None:
-        from superchunk._store.memory import MemoryStore  # files need none
+        from superchunk._store.memory_store import MemoryStore  # files need none
 
         store = MemoryStore(settings, chunksize, meta)
     else:

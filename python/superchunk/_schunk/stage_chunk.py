@@ -14,7 +14,7 @@ from superchunk._codec.buffers import byte_view, check_buffersize
 from superchunk._codec.encoder import Encoder, with_typesize
 from superchunk._codec.parameters import cparams_of
 from superchunk._store.chunk_folder import is_folder, open_folder
-from superchunk._store.loading import settings_of
+from superchunk._store.frame_loading import settings_of
 from superchunk._store.os_file import FileBytes
 from superchunk._store.path_target import identify
 from superchunk._store.sparse_frame_loading import absolute, read_present

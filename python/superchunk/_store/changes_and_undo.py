@@ -23,7 +23,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from superchunk import _engine
-from superchunk._format.index import MAX_CHUNKS, SLAB, special_entry, special_kind
+from superchunk._format.frame_index import MAX_CHUNKS, SLAB, special_entry, special_kind
 from superchunk._format.metalayers import check_name
 from superchunk._store.chunk_list import ChunkTable
 from superchunk.exceptions import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from superchunk._engine import ChunkInfo, Source
-    from superchunk._format.index import Index, JournalMark
+    from superchunk._format.frame_index import Index, JournalMark
     from superchunk._store.store_interface import FrameSettings
 
 __all__ = ["NAN_ITEMS", "Change", "Mark", "MutableChunkTable", "PastTable", "check_same_length", "repeated_chunk"]

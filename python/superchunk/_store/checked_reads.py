@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk._format.integrity import SEAL_LEN
+from superchunk._store.chunk_sources import read_range
 from superchunk._store.seals import SEALED, UNSEALED
-from superchunk._store.sources import read_range
 from superchunk.exceptions import FormatError, TruncatedError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Final
 
-from superchunk._format.index import ENTRY_LEN
+from superchunk._format.frame_index import ENTRY_LEN
 from superchunk._store.os_file import remove_file, remove_folder, storage_error
 from superchunk.exceptions import FormatError
 

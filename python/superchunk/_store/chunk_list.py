@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._format.index import CHUNK_MIN, MAX_CHUNKS, count_special, special_kind
+from superchunk._format.frame_index import CHUNK_MIN, MAX_CHUNKS, count_special, special_kind
 from superchunk.exceptions import (
     ChunkIndexError,
     FormatError,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from superchunk._engine import Request, Source
-    from superchunk._format.index import Index
+    from superchunk._format.frame_index import Index
     from superchunk._store.store_interface import FrameSettings
 
 __all__ = ["ChunkTable"]

@@ -28,15 +28,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, MAGIC
-from superchunk._format.index import CHUNK_MIN, Index, check_entry
+from superchunk._format.frame_header import FIXED_LEN, MAGIC
+from superchunk._format.frame_index import CHUNK_MIN, Index, check_entry
 from superchunk._format.integrity import SEAL_LEN
 from superchunk._store import open_frames as registry
 from superchunk._store.chunk_folder import is_folder, open_folder
-from superchunk._store.copying import copy_chunks, renew_seals
+from superchunk._store.copy_chunks import copy_chunks, renew_seals
 from superchunk._store.frame_commit import CommittedFrame, FrameMark, empty_frame
+from superchunk._store.frame_loading import FIRST_READ, PROBE_LEN, about, parse_bytes, parse_frame, proof_of
 from superchunk._store.frame_names import aside_of, take_name
-from superchunk._store.loading import FIRST_READ, PROBE_LEN, about, parse_bytes, parse_frame, proof_of
 from superchunk._store.locks import WriterLock, leads_to, separate
 from superchunk._store.older_commits import newest_intact
 from superchunk._store.orphans import remove_orphans
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box, Source
-    from superchunk._store.loading import Loaded, Proof
+    from superchunk._store.frame_loading import Loaded, Proof
     from superchunk._store.open_frames import Use
     from superchunk._store.store_interface import FrameSettings
     from superchunk.params import SyncLevel

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, FrameHeader
-from superchunk._format.index import CHUNK_MIN, Index, check_entry, special_entry, special_kind
+from superchunk._format.frame_header import FIXED_LEN, FrameHeader
+from superchunk._format.frame_index import CHUNK_MIN, Index, check_entry, special_entry, special_kind
 from superchunk._format.metalayers import MAX_METALAYERS, write_metalayers
 from superchunk._format.trailer import Trailer
 from superchunk._store.changes_and_undo import NAN_ITEMS, repeated_chunk
 from superchunk._store.checked_reads import read_chunks
-from superchunk._store.loading import check_fingerprint, parse_frame, settings_of
-from superchunk._store.memory import MemoryStore
+from superchunk._store.frame_loading import check_fingerprint, parse_frame, settings_of
+from superchunk._store.memory_store import MemoryStore
 from superchunk._store.seals import ENTRIES_END
 from superchunk._store.store_interface import Snapshot
 from superchunk.exceptions import FormatError, MetalayerValueError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Source
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
     from superchunk._store.store_interface import ChunkStore
 
 __all__ = ["read_cframe", "write_cframe"]

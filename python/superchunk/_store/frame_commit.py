@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, FrameHeader, with_sizes
-from superchunk._format.index import CHUNK_MIN, ENTRY_LEN
+from superchunk._format.frame_header import FIXED_LEN, FrameHeader, with_sizes
+from superchunk._format.frame_index import CHUNK_MIN, ENTRY_LEN
 from superchunk._format.integrity import FINGERPRINT_TYPE, header_mask, record_len
 from superchunk._format.metalayers import read_metalayers, write_metalayers
 from superchunk._format.trailer import Trailer
 from superchunk._store import open_frames as registry
 from superchunk._store.changes_and_undo import Mark, MutableChunkTable, PastTable, check_same_length
-from superchunk._store.loading import check_fingerprint, settings_of
+from superchunk._store.frame_loading import check_fingerprint, settings_of
 from superchunk._store.locks import WriterLock
 from superchunk._store.os_file import RetiredFiles, storage_error
 from superchunk.exceptions import SuperchunkError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Box, Source
     from superchunk._store.changes_and_undo import Change
-    from superchunk._store.loading import Loaded, Proof
+    from superchunk._store.frame_loading import Loaded, Proof
     from superchunk._store.open_frames import Key, Use
     from superchunk._store.os_file import FileBytes
     from superchunk._store.path_target import ReplaceRule

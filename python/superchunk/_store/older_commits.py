@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from superchunk import _engine
 from superchunk._format.b2nd import LAYERS, ArrayLayout
-from superchunk._format.header import FIXED_LEN
+from superchunk._format.frame_header import FIXED_LEN
 from superchunk._format.integrity import HEADER_LEN_AT, RECORD_MAGIC, CommitRecord, record_len
-from superchunk._store.loading import check_fingerprint, parse_frame
+from superchunk._store.frame_loading import check_fingerprint, parse_frame
 from superchunk._store.seals import SEALED, UNSEALED, stored_entries
 from superchunk.exceptions import FormatError, SuperchunkError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from superchunk._engine import Source
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
     from superchunk._store.os_file import FileBytes
 
 __all__ = ["commits", "newest_intact"]

@@ -21,7 +21,7 @@ import stat
 from dataclasses import dataclass
 from typing import Final
 
-from superchunk._format.header import FIXED_LEN, MAGIC, FrameHeader, has_header_markers
+from superchunk._format.frame_header import FIXED_LEN, MAGIC, FrameHeader, has_header_markers
 from superchunk._store.chunk_folder import INDEX_NAME, belongs, is_folder, joined
 from superchunk._store.frame_names import find_name, move_aside, settle_name
 from superchunk._store.os_file import FileBytes, remove_file, storage_error
@@ -188,7 +188,7 @@ def _begins_a_frame(head: bytes, *, sparse: bool) -> bool:
 
 
 def _begins_an_old_frame(head: bytes, size: int) -> bool:
-    from superchunk._format.legacy import LegacyHeader, byte_order  # few files are that old
+    from superchunk._format.legacy_header import LegacyHeader, byte_order  # few files are that old
 
     try:
         LegacyHeader.from_bytes(head, byte_order(head, size))

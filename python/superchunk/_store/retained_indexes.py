@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from superchunk._store.loading import check_fingerprint, parse_frame
+from superchunk._store.frame_loading import check_fingerprint, parse_frame
 from superchunk._store.os_file import FileBytes, remove_file
 from superchunk._store.snapshot_locks import is_share_locked
 from superchunk.exceptions import StorageError, SuperchunkError
 
 if TYPE_CHECKING:
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 __all__ = ["RetainedIndex", "load_index", "stored_ids"]
 

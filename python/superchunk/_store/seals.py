@@ -1,4 +1,4 @@
-"""Seals of the chunks in one file, compared after a loss of power; `copying` renews them after other writers.
+"""Seals of the chunks in one file, compared after a loss of power; `copy_chunks` renews them after other writers.
 
 Source: docs/format/integrity.md, "What a reader concludes" and "Recovery".
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._store.loading import check_fingerprint
+from superchunk._store.frame_loading import check_fingerprint
 from superchunk.exceptions import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from superchunk._format.index import Index
+    from superchunk._format.frame_index import Index
     from superchunk._format.integrity import CommitRecord
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 __all__ = [
     "ENTRIES_END",

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from superchunk import _engine
-from superchunk._format.index import Index, count_special
+from superchunk._format.frame_index import Index, count_special
 from superchunk._format.integrity import SEAL_LEN
 from superchunk._store import open_frames as registry
 from superchunk._store.changes_and_undo import PastTable
@@ -47,8 +47,8 @@ from superchunk._store.chunk_folder import (
 from superchunk._store.chunk_ids import ChunkIds
 from superchunk._store.contiguous_frame import refuse_if_written
 from superchunk._store.frame_commit import CommittedFrame, FrameMark, empty_frame
+from superchunk._store.frame_loading import PROBE_LEN, about, proof_of
 from superchunk._store.frame_names import aside_of, take_name
-from superchunk._store.loading import PROBE_LEN, about, proof_of
 from superchunk._store.locks import leads_to, separate
 from superchunk._store.orphans import remove_orphans
 from superchunk._store.os_file import (
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
     from superchunk._engine import Source
     from superchunk._store.changes_and_undo import MutableChunkTable
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
     from superchunk._store.open_frames import Use
     from superchunk._store.path_target import ReplaceRule
     from superchunk._store.staged_files import StagedChunk

@@ -12,10 +12,10 @@ import time
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN
-from superchunk._format.index import special_kind
+from superchunk._format.frame_header import FIXED_LEN
+from superchunk._format.frame_index import special_kind
 from superchunk._store.chunk_folder import INDEX_NAME, LAST_SYNCED_NAME, chunk_name, joined, place_in
-from superchunk._store.loading import check_fingerprint
+from superchunk._store.frame_loading import check_fingerprint
 from superchunk._store.os_file import FileBytes, after_power_loss
 from superchunk._store.retained_indexes import RetainedIndex, load_index, stored_ids
 from superchunk._store.seals import SEALED, UNSEALED, stored_entries
@@ -23,7 +23,7 @@ from superchunk._store.snapshot_locks import lock_shared
 from superchunk.exceptions import FormatError, StorageError, SuperchunkError
 
 if TYPE_CHECKING:
-    from superchunk._store.loading import Loaded
+    from superchunk._store.frame_loading import Loaded
 
 __all__ = [
     "absolute",

@@ -21,8 +21,8 @@ from typing import Self
 from superchunk import _engine
 from superchunk._format.integrity import SEAL_LEN
 from superchunk._store.chunk_folder import MAX_ID, chunk_name, joined, staging_name
+from superchunk._store.chunk_sources import read_range
 from superchunk._store.os_file import FileBytes, link_file, remove_file
-from superchunk._store.sources import read_range
 from superchunk.exceptions import ArgumentError, FormatError, StorageError
 
 __all__ = ["PlacedChunk", "StagedChunk", "place_chunk", "read_staged"]

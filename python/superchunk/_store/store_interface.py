@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
-from superchunk._format.index import MAX_CHUNKS
+from superchunk._format.frame_index import MAX_CHUNKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from superchunk._engine import Box, Request, Source
-    from superchunk._format.index import Index
+    from superchunk._format.frame_index import Index
 
 __all__ = ["ChunkList", "ChunkSource", "ChunkStore", "FrameSettings", "Snapshot"]
 

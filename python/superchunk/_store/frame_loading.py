@@ -20,8 +20,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from superchunk import _engine
-from superchunk._format.header import FIXED_LEN, MIN_TRAILER_LEN, FrameHeader
-from superchunk._format.index import Index, located
+from superchunk._format.frame_header import FIXED_LEN, MIN_TRAILER_LEN, FrameHeader
+from superchunk._format.frame_index import Index, located
 from superchunk._format.integrity import FINGERPRINT_LEN, FINGERPRINT_TYPE, CommitRecord, fingerprint, record_len
 from superchunk._format.metalayers import read_metalayers
 from superchunk._format.trailer import TAIL_LEN, Trailer, trailer_len

@@ -12,7 +12,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._format.index import SLAB
+from superchunk._format.frame_index import SLAB
 from superchunk._format.integrity import SEAL_LEN, SEAL_MAGIC
 from superchunk._store.seals import STALE, stored_entries
 from superchunk.exceptions import TruncatedError

@@ -1,6 +1,6 @@
 """Arrays from arrays: `asarray`, `array`, `astype`, `copy`.
 
-Large sources are read one chunk at a time. Copies of an `NDArray` are made in `copying`.
+Large sources are read one chunk at a time. Copies of an `NDArray` are made in `ndarray_copy`.
 
 Source: docs/format/b2nd.md, "Arrays without items, and of one".
 """
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superchunk._array.copying import copied
+from superchunk._array.array_sources import source_of
 from superchunk._array.creation_plan import check_names, plan_array, storage_field
 from superchunk._array.filling import build_array
 from superchunk._array.ndarray import NDArray
+from superchunk._array.ndarray_copy import copied
 from superchunk._array.partition import lengths
-from superchunk._array.sources import source_of
 from superchunk._codec.encoder import with_typesize
 from superchunk._codec.parameters import as_recorded
 from superchunk.exceptions import ArgumentError
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from superchunk._array.array_sources import Casting
     from superchunk._array.creation_plan import ArrayKeywords
-    from superchunk._array.sources import Casting
 
 __all__ = ["array", "asarray", "astype", "copy"]
 

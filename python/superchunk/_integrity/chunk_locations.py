@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from superchunk import _engine
-from superchunk._format.index import CHUNK_MIN
+from superchunk._format.frame_index import CHUNK_MIN
 from superchunk._store.chunk_folder import chunk_name, joined
-from superchunk._store.sources import read_range
+from superchunk._store.chunk_sources import read_range
 from superchunk.exceptions import StorageError
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
-from superchunk._format.header import MAGIC, MAX_CHUNKS_READ
+from superchunk._format.frame_header import MAGIC, MAX_CHUNKS_READ
 from superchunk._format.metalayers import MAX_METALAYERS, read_table
 from superchunk.exceptions import FormatError, NewerFormatError, TruncatedError, UnsupportedError
 

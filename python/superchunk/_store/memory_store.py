@@ -17,7 +17,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from superchunk import _engine
-from superchunk._format.index import Index
+from superchunk._format.frame_index import Index
 from superchunk._format.metalayers import write_metalayers
 from superchunk._format.trailer import MAX_VLMETALAYERS_READ
 from superchunk._store import open_frames as registry

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from superchunk._array.array_sources import source_of
 from superchunk._array.creation_plan import begin_array, plan_array, storage_field
 from superchunk._array.filling import boxes_of, build_array, put_boxes, put_special
-from superchunk._array.sources import source_of
 from superchunk._format.b2nd import LAYERS, ArrayLayout
-from superchunk._format.index import special_kind
+from superchunk._format.frame_index import special_kind
 from superchunk._format.metalayers import without_cache_layers
-from superchunk._store.transfer import transfer
+from superchunk._store.copy_store import transfer
 from superchunk.exceptions import ArgumentError
 from superchunk.params import SpecialValue
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from superchunk._array.array_sources import Casting, Source
     from superchunk._array.array_view import NDArrayLike
     from superchunk._array.creation_plan import ArrayPlan
-    from superchunk._array.sources import Casting, Source
     from superchunk._store.store_interface import ChunkStore
     from superchunk.schunk import SChunk
 

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from superchunk import _engine
-from superchunk._format.index import special_kind
+from superchunk._format.frame_index import special_kind
 from superchunk._store.checked_reads import read_chunks
 
 if TYPE_CHECKING:

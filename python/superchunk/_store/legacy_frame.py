@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from superchunk import _engine
-from superchunk._format import values
-from superchunk._format.index import Index, check_entry, located
-from superchunk._format.legacy import HEAD_LEN, LegacyHeader, byte_order, is_legacy, read_legacy_metalayers
+from superchunk._format import metalayer_values as values
+from superchunk._format.frame_index import Index, check_entry, located
+from superchunk._format.legacy_header import HEAD_LEN, LegacyHeader, byte_order, is_legacy, read_legacy_metalayers
 from superchunk._format.legacy_index import LegacyIndex
 from superchunk._format.legacy_trailer import USERMETA, LegacyTrailer
 from superchunk._format.trailer import TAIL_LEN
-from superchunk._store.memory import MemoryStore
+from superchunk._store.memory_store import MemoryStore
 from superchunk._store.os_file import FileBytes
 from superchunk._store.store_interface import FrameSettings, Snapshot
 from superchunk.exceptions import FormatError, SuperchunkError, TruncatedError, UnsupportedError
