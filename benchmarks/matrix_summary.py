@@ -1,7 +1,7 @@
 """What the cells of the matrix say together: means, the cells that lag, and the figures that were asked for.
 
 Looks at records only, so that it can be asked of any that was ever written:
-``python benchmarks/matrix_summary.py benchmarks/results/matrix.json``.
+``python benchmarks/matrix_summary.py benchmarks/results/amd-epyc/matrix.json``.
 """
 
 from __future__ import annotations

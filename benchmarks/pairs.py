@@ -12,8 +12,10 @@ import json
 import math
 import os
 import platform
+import re
 import statistics
 import time
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 OURS, THEIRS = "superchunk", "blosc2"
 RESULTS = Path(__file__).parent / "results"
+"""Records: of each processor in a folder of its own, and those that no processor changes."""
 PEERS = ("numpy", "zarr", "numcodecs", "h5py", "hdf5plugin")
 """Whose versions a record names, beside the two packages'."""
 
@@ -164,11 +167,18 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
+def results_here() -> Path:
+    """Return the folder for records of this machine's processor."""
+    words = re.findall(r"[a-z0-9]+", processor().lower().replace("(r)", ""))
+    return RESULTS / "-".join(words[:2])
+
+
 def surroundings() -> dict[str, Any]:
-    """Return the machine and the versions, for a record."""
+    """Return the machine, the day and the versions, for a record."""
     import blosc2  # not above, because some benchmarks count the memory of processes that do without
 
     return {
+        "date": datetime.now(tz=UTC).date().isoformat(),
         "machine": {
             "processor": processor(),
             "system": platform.system(),
@@ -216,6 +226,12 @@ def kept(path: Path, record: dict[str, Any], rows: str, names: tuple[str, ...]) 
     old = read_record(path)
     every = {tuple(row[name] for name in names): row for row in (*old[rows], *record[rows])}
     return {**record, "seconds": old["seconds"] + record["seconds"], rows: list(every.values())}
+
+
+def newest(name: str) -> Path:
+    """Return the newest record of a name, of any processor."""
+    found = list(RESULTS.glob(f"*/{name}.json"))
+    return max(found, key=lambda path: (read_record(path).get("date", ""), path.parent.name))
 
 
 def read_record(path: Path) -> dict[str, Any]:

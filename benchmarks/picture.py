@@ -1,7 +1,7 @@
 """The picture of the matrix: speed against ratio, ours and theirs, a panel for each data set.
 
-``python benchmarks/picture.py benchmarks/results/matrix.json docs/benchmarks.png`` draws it from a record. A line joins
-levels 1, 5 and 9 of a codec with one filter: further right is smaller, further up is faster.
+``python benchmarks/picture.py benchmarks/results/amd-epyc/matrix.json docs/benchmarks.png`` draws it from a record. A
+line joins levels 1, 5 and 9 of a codec with one filter: further right is smaller, further up is faster.
 """
 
 from __future__ import annotations

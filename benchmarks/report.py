@@ -19,7 +19,7 @@ import matrix_summary
 import shares_summary
 import work_summary
 from matrix_summary import Line, cells_of, family, lagging, larger, lines
-from pairs import OURS, RESULTS, THEIRS, read_record
+from pairs import OURS, RESULTS, THEIRS, newest, read_record
 from work_summary import rows_of
 
 if TYPE_CHECKING:
@@ -112,6 +112,20 @@ def asked(records: Records) -> str:
     return table(["what", "asked", "measured", "met"], rows)
 
 
+def by_processor(_: Records) -> str:
+    """Return the means of the matrix on each processor, the newest record first."""
+    found = sorted((read_record(path) for path in RESULTS.glob("*/matrix.json")), key=lambda one: one.get("date", ""))
+    rows = []
+    for record in reversed(found):
+        known = [one for one in cells_of(record) if not one.held_out]
+        held_out = [one for one in cells_of(record) if one.held_out]
+        name = record["machine"]["processor"]
+        day = record.get("date", "earlier")
+        rows.append([name, day, "tuned on", *line_cells(Line.of("", known))])
+        rows.append([name, day, "held out", *line_cells(Line.of("", held_out))])
+    return table(["processor", "day", "data", "compress", "decompress", "size"], rows, words=3)
+
+
 def by_codec(records: Records) -> str:
     """Return a line for each codec and filter."""
     groups: dict[tuple[str, str], list[Cell]] = {}
@@ -191,7 +205,7 @@ def shares(records: Records) -> str:
             f"{one.ratio:.2f}",
             f"{one.limit:.2f}" if one.library > one.own else "",
         ]
-        for one in shares_summary.shares(records["shares"], records["matrix"])
+        for one in shares_summary.shares(records["shares"], records["matrix of shares"])
     )
     head = ["", "codec", "filters", "library", "our codec", "filters", "copies", "engine", "rest", "ratio", "limit"]
     return table(head, rows, words=3)
@@ -248,6 +262,7 @@ def every_cell(records: Records) -> str:
 TABLES: dict[str, Callable[[Records], str]] = {
     "surroundings": surroundings,
     "asked": asked,
+    "by processor": by_processor,
     "by codec": by_codec,
     "by group": by_group,
     "slower": slower,
@@ -270,16 +285,17 @@ def filled(text: str, records: Records) -> str:
     return re.sub(pattern, fill, text, flags=re.DOTALL)
 
 
-def records_in(folder: Path) -> Records:
-    """Return the records of the suite."""
-    return {name: read_record(folder / f"{name}.json") for name in ("matrix", "shares", "work", "demo")}
+def newest_records() -> Records:
+    """Return the newest records of the suite, and the matrix that belongs to the shares."""
+    found = {name: read_record(newest(name)) for name in ("matrix", "shares", "work", "demo")}
+    return {**found, "matrix of shares": read_record(newest("shares").parent / "matrix.json")}
 
 
 def main() -> None:
     """Write all documents anew."""
     import picture
 
-    records = records_in(RESULTS)
+    records = newest_records()
     for name in DOCUMENTS:
         path = ROOT / name
         path.write_text(filled(path.read_text(encoding="utf-8"), records), encoding="utf-8")

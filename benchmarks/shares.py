@@ -1,7 +1,7 @@
 """Where the time of a cell goes: the codec's library, our codec, filters, copies, the system, the rest.
 
-Needs Linux's ``perf``. ``python benchmarks/shares.py --json benchmarks/results/shares.json`` takes the same cells as
-``matrix.py`` and calls each for a moment while ``perf`` takes samples; the clock says which sample belongs
+Needs Linux's ``perf``. ``python benchmarks/shares.py --json benchmarks/results/amd-epyc/shares.json`` takes the same
+cells as ``matrix.py`` and calls each for a moment while ``perf`` takes samples; the clock says which sample belongs
 to which cell, the name of the function which part it belongs to.
 
 `shares_summary.py` makes the table of it, and says what it limits.

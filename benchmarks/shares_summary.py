@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matrix_summary import cells_of, family
-from pairs import RESULTS, geometric, read_record
+from pairs import geometric, newest, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,6 +82,6 @@ def print_shares(record: Mapping[str, Any]) -> None:
     print(
         f"{'':<32}{'library':>8}{'own':>7}{'filters':>8}{'copies':>8}{'engine':>8}{'rest':>6}{'ratio':>7}{'limit':>7}"
     )
-    for one in shares(record, read_record(RESULTS / "matrix.json")):
+    for one in shares(record, read_record(newest("shares").parent / "matrix.json")):
         numbers = "".join(f"{value:>{width}.0f}" for value, width in zip(one[3:9], (8, 7, 8, 8, 8, 6), strict=True))
         print(f"{one.direction:<12}{one.codec:<9}{one.filters:<11}{numbers}{one.ratio:>7.2f}{one.limit:>7.2f}")

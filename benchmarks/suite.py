@@ -19,7 +19,7 @@ import picture
 import report
 import work
 import work_summary
-from pairs import RESULTS, parser, surroundings, write_record
+from pairs import parser, results_here, surroundings, write_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--part", nargs="+", choices=tuple(PARTS), default=tuple(PARTS))
     chosen = options.parse_args()
-    folder = OUT if chosen.quick else RESULTS
+    folder = OUT if chosen.quick else results_here()
     folder.mkdir(parents=True, exist_ok=True)
     records = {}
     for part in chosen.part:

@@ -28,7 +28,7 @@ import superchunk
 from superchunk._array.ndarray import NDArray
 from superchunk._format.b2nd import LAYERS, ArrayLayout
 from superchunk._format.dtypes import dtype_text, parse_dtype
-from superchunk._format.header import FIXED_LEN, FrameHeader
+from superchunk._format.frame_header import FIXED_LEN, FrameHeader
 from superchunk._format.metalayers import read_metalayers
 from superchunk.exceptions import DtypeError, SuperchunkError
 

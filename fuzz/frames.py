@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 
 import superchunk
 from superchunk import _engine
-from superchunk._format import values
-from superchunk._format.header import FrameHeader
+from superchunk._format import metalayer_values as values
+from superchunk._format.frame_header import FrameHeader
 from superchunk.exceptions import SuperchunkError
 
 if TYPE_CHECKING:

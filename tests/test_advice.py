@@ -200,9 +200,9 @@ def test_the_frame_of_an_old_writer_is_converted_as_the_message_says(entry: Any,
 def test_the_command_does_what_its_errors_advise(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(9, dtype=">i4"))
     succeed("compress", tmp_path / "a.npy", "-o", tmp_path / "a.b2frame")
-    assert "--force replaces it" in fail(1, "compress", tmp_path / "a.npy", "-o", tmp_path / "a.b2frame")
+    assert "use --force to replace it" in fail(1, "compress", tmp_path / "a.npy", "-o", tmp_path / "a.b2frame")
     succeed("compress", tmp_path / "a.npy", "-o", tmp_path / "a.b2frame", "--force")
-    assert "superchunk convert compresses it anew, bench --tune measures it, --raw takes its bytes" in fail(
+    assert "superchunk convert compresses it anew, bench --tune measures it, --raw reads its bytes" in fail(
         1, "compress", tmp_path / "a.b2frame", "-o", tmp_path / "b.b2frame"
     )
     succeed("compress", tmp_path / "a.b2frame", "--raw", "-o", tmp_path / "b.b2frame")

@@ -16,7 +16,7 @@ pytest.importorskip("blosc2")
 import peers
 import report
 import work
-from pairs import RESULTS, Turns
+from pairs import Turns
 from work_summary import Row, asked
 
 ROOT = report.ROOT
@@ -66,11 +66,11 @@ def test_figures_are_short_and_lose_nothing_before_the_point() -> None:
 @pytest.mark.parametrize("document", report.DOCUMENTS)
 def test_a_document_shows_the_figures_of_the_records_beside_it(document: str) -> None:
     text = (ROOT / document).read_text("utf-8")
-    assert report.filled(text, report.records_in(RESULTS)) == text, "run `make figures`"
+    assert report.filled(text, report.newest_records()) == text, "run `make figures`"
 
 
 def test_every_cell_of_the_record_is_on_the_page_of_cells() -> None:
-    records = report.records_in(RESULTS)
+    records = report.newest_records()
     page = (ROOT / report.ALL_CELLS).read_text("utf-8")
     assert page == report.every_cell(records)
     assert page.count("\n| ") == len(records["matrix"]["cells"]) + 2

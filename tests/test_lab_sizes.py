@@ -19,14 +19,10 @@ def test_there_are_families_of_many_kinds_and_each_is_made_again_by_its_seed() -
         assert len(first) >= 2**12
 
 
-MOST_OF_BLOSCLZ = 1.05
-"""BloscLZ has one search, of its own; where the probe of C-Blosc2 sees more, some streams are stored instead."""
-
-
 @pytest.mark.parametrize("seed", range(200))
 def test_a_chunk_is_at_most_a_hundredth_larger_than_that_of_the_peer(seed: int) -> None:
     cell = draw(10_000 + seed, largest=2**20)
-    assert measure(cell) <= (MOST_OF_BLOSCLZ if cell.codec == "BLOSCLZ" else MOST), cell
+    assert measure(cell) <= MOST, cell
 
 
 def test_cells_are_drawn_by_their_seed_alone() -> None:

@@ -31,9 +31,6 @@ Family = Callable[[Rng, int], Array]
 """Returns an array of about so many bytes."""
 
 MOST: Final = 1.01
-FOOLISH: Final = ("BLOSCLZ",)
-"""Codecs whose levels in C-Blosc2 store what others compress: chunks may only be smaller here."""
-
 FAMILIES: dict[str, Family] = {}
 
 

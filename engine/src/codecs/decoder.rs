@@ -1,5 +1,6 @@
 //! One worker's decoders.
 
+use super::sequences::Sequences;
 #[cfg(feature = "zlib")]
 use super::zlib;
 #[cfg(feature = "zstd")]
@@ -23,6 +24,7 @@ pub struct Decoder {
     zstd: Option<zstd::Decoder>,
     #[cfg(feature = "zstd")]
     ranges: zstd::Ranges,
+    sequences: Sequences,
 }
 
 impl Decoder {
@@ -70,16 +72,17 @@ impl Decoder {
     ///
     /// Streams with a dictionary need [`Decoder::decode`].
     pub fn decode_range(&mut self, format: CodecFormat, src: &[u8], from: usize, dst: &mut [u8], full: usize) -> bool {
-        if format != CodecFormat::Zstd || dst.len() > full / RANGE_PARTS {
+        if dst.len() > full / RANGE_PARTS {
             return false;
         }
-        #[cfg(feature = "zstd")]
-        return self.ranges.read(Isa::detect(), src, full, from, dst).is_some();
-        #[cfg(not(feature = "zstd"))]
-        {
-            let _ = (src, from);
-            false
-        }
+        let done = match format {
+            CodecFormat::BloscLz => self.sequences.read_blosclz(src, full, from, dst),
+            CodecFormat::Lz4 => self.sequences.read_lz4(src, full, from, dst),
+            #[cfg(feature = "zstd")]
+            CodecFormat::Zstd => self.ranges.read(Isa::detect(), src, full, from, dst),
+            _ => None,
+        };
+        done.is_some()
     }
 
     /// Decodes the first `dst.len()` bytes of a stream whose full length is `full` bytes.

@@ -93,7 +93,8 @@ impl Encoder {
     #[must_use]
     pub fn candidates(&self) -> usize {
         match &self.kind {
-            Kind::Never | Kind::BloscLz(_) | Kind::Lz4(_) => 1,
+            Kind::Never | Kind::Lz4(_) => 1,
+            Kind::BloscLz(_) => blosclz::Encoder::CANDIDATES,
             Kind::Lz4Hc(encoder) => encoder.candidates(),
             #[cfg(feature = "zlib")]
             Kind::Zlib(encoder) => encoder.candidates(),
@@ -121,6 +122,15 @@ impl Encoder {
         self.encode_at(self.candidates() - 1, src, dst)
     }
 
+    /// The bytes that BloscLZ in C-Blosc2 leaves of a stream; `scratch` is overwritten. The level's own search of the other
+    /// codecs is that of C-Blosc2.
+    pub fn baseline(&mut self, src: &[u8], scratch: &mut [u8]) -> Option<usize> {
+        match &mut self.kind {
+            Kind::BloscLz(encoder) => encoder.baseline(src, scratch),
+            _ => None,
+        }
+    }
+
     /// The same with another of the searches.
     ///
     /// # Panics
@@ -132,7 +142,7 @@ impl Encoder {
         }
         match &mut self.kind {
             Kind::Never => None,
-            Kind::BloscLz(encoder) => encoder.encode(src, dst),
+            Kind::BloscLz(encoder) => encoder.encode(candidate, src, dst),
             Kind::Lz4(encoder) => encoder.encode(src, dst),
             Kind::Lz4Hc(encoder) => encoder.encode(candidate, src, dst),
             #[cfg(feature = "zlib")]

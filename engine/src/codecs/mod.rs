@@ -31,6 +31,7 @@ mod dict;
 mod encoder;
 mod lz4;
 pub(crate) mod ndlz;
+mod sequences;
 #[cfg(feature = "zlib")]
 mod zlib;
 #[cfg(feature = "zstd")]

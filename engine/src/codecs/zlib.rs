@@ -1,87 +1,76 @@
-//! Deflate in a zlib wrapper: written by zlib-rs, libdeflate and, at level 1, here; read by libdeflate.
+//! Deflate in a zlib wrapper: written by zlib-rs and libdeflate, read by libdeflate.
 //!
-//! zlib-rs makes what zlib-ng makes at a level, and at the first one `quick` comes to the same size in half of the time.
-//! libdeflate often comes to the same size in a third of the time, though not where data repeats itself much; so its
-//! searches are the quick ones, and those of zlib-rs and `quick` are the levels' own.
+//! zlib-rs makes what zlib-ng makes at a level. libdeflate often comes to the same size in a third of the time, though not
+//! where data repeats itself much; so its searches are the quick ones, and those of zlib-rs are the levels' own.
 //!
 //! Read are complete zlib streams that fill the destination, with a right checksum; bytes behind
 //! the checksum are left alone, as other readers do. Raw deflate and gzip are refused.
 //!
 //! Source: docs/format/codecs.md, section "Zlib".
 
-mod quick;
-
 use super::Verdict;
-use quick::Quick;
 
-use flate2::{Compress, Compression, FlushCompress, Status};
 use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor};
+use zlib_rs::{Deflate, DeflateFlush, Status};
 
 /// libdeflate's version; it cannot be asked for it.
 pub(super) const LIBDEFLATE_VERSION: &str = "1.26";
 
-/// Deflate with a window of 32 KiB.
+/// Deflate with a window of 32 KiB, and the window's logarithm.
 const METHOD: u8 = 0x78;
+const WINDOW_BITS: u8 = 15;
 /// Bytes of the wrapper before the deflate stream.
 const HEADER: usize = 2;
 /// The bit of the wrapper that says that the stream cannot be read without a dictionary.
 const DICTIONARY: u8 = 0x20;
 /// Bytes of the wrapper behind it.
 const CHECKSUM: usize = 4;
-/// libdeflate's levels that may do for each `clevel`, from the quickest on.
-const LADDERS: [&[u16]; 10] = [&[], &[1], &[1], &[1, 3], &[1, 3], &[1, 5], &[1, 5], &[3, 5], &[3, 6], &[5, 8]];
+/// libdeflate's level that may do for each `clevel`; 0 for none, as zlib's first level is quicker still.
+const QUICK: [u8; 10] = [0, 0, 1, 1, 1, 1, 1, 3, 3, 5];
 
-/// An encoder with its contexts: those of libdeflate are made when they are needed.
+/// An encoder with its contexts: that of libdeflate is made when it is needed.
 pub(super) struct Encoder {
-    ladder: &'static [u16],
-    quick: Vec<Option<Compressor>>,
+    level: u8,
+    quick: Option<Compressor>,
     own: Own,
 }
 
 impl Encoder {
     /// Makes an encoder for `clevel` 1..9.
     pub(super) fn new(clevel: u8) -> Self {
-        let ladder = LADDERS[usize::from(clevel.min(9))];
-        Self { ladder, quick: ladder.iter().map(|_| None).collect(), own: Own::new(clevel) }
+        Self { level: QUICK[usize::from(clevel.min(9))], quick: None, own: Own::new(clevel) }
     }
 
     /// How many searches there are.
     pub(super) fn candidates(&self) -> usize {
-        self.ladder.len() + 1
+        1 + usize::from(self.level > 0)
     }
 
     /// Compresses with a search, or `None` if the result does not fit.
     pub(super) fn encode(&mut self, candidate: usize, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        let Some(slot) = self.quick.get_mut(candidate) else { return self.own.encode(src, dst) };
-        let context = match slot {
+        if candidate + 1 == self.candidates() {
+            return self.own.encode(src, dst);
+        }
+        let context = match &mut self.quick {
             Some(context) => context,
-            none => none.insert(Compressor::new(CompressionLvl::new(self.ladder[candidate].into()).ok()?)),
+            none => none.insert(Compressor::new(CompressionLvl::new(self.level.into()).ok()?)),
         };
         context.zlib_compress(src, dst).ok()
     }
-}
-
-/// What searches.
-enum Deflate {
-    Quick(Quick),
-    ZlibRs(Compress),
 }
 
 /// The level's own search.
 ///
 /// The wrapper is put around it here, because the checksum of libdeflate takes a fraction of the time.
 struct Own {
-    deflate: Deflate,
+    context: Deflate,
     clevel: u8,
     header: [u8; HEADER],
 }
 
-/// Makes what writes deflate without a wrapper.
-fn deflate(clevel: u8) -> Deflate {
-    match clevel {
-        1 => Deflate::Quick(Quick::new()),
-        _ => Deflate::ZlibRs(Compress::new(Compression::new(clevel.into()), false)),
-    }
+/// Makes zlib-rs write deflate without a wrapper, with a window of 32 KiB.
+fn zlib_rs(clevel: u8) -> Deflate {
+    Deflate::new(clevel.into(), false, WINDOW_BITS)
 }
 
 impl Own {
@@ -97,28 +86,22 @@ impl Own {
         };
         let check = 31 - (u16::from(METHOD) * 256 + class) % 31;
         let flags = u8::try_from(class + check).unwrap_or(1);
-        Self { deflate: deflate(clevel), clevel, header: [METHOD, flags] }
+        Self { context: zlib_rs(clevel), clevel, header: [METHOD, flags] }
     }
 
     /// Compresses, or `None` if the result does not fit.
     fn encode(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
         let (header, rest) = dst.split_at_mut_checked(HEADER)?;
         let capacity = rest.len().checked_sub(CHECKSUM)?;
-        let length = match &mut self.deflate {
-            Deflate::Quick(quick) => quick.encode(src, true, &mut rest[..capacity]),
-            Deflate::ZlibRs(context) => {
-                let status = context.compress(src, &mut rest[..capacity], FlushCompress::Finish);
-                let length =
-                    usize::try_from(context.total_out()).ok().filter(|_| matches!(status, Ok(Status::StreamEnd)));
-                // A context that did not get to its end cannot be used again: zlib-rs 0.6 keeps what it could not write
-                // through a reset, and later panics over it.
-                match length {
-                    Some(_) => context.reset(),
-                    None => self.deflate = deflate(self.clevel),
-                }
-                length
-            }
-        }?;
+        let status = self.context.compress(src, &mut rest[..capacity], DeflateFlush::Finish);
+        if !matches!(status, Ok(Status::StreamEnd)) {
+            // A context that did not get to its end cannot be used again: zlib-rs 0.6 keeps what it could not write
+            // through a reset, and later panics over it.
+            self.context = zlib_rs(self.clevel);
+            return None;
+        }
+        let length = usize::try_from(self.context.total_out()).ok()?;
+        self.context.reset();
         header.copy_from_slice(&self.header);
         rest.get_mut(length..length + CHECKSUM)?.copy_from_slice(&libdeflater::adler32(src).to_be_bytes());
         Some(HEADER + length + CHECKSUM)
@@ -228,44 +211,6 @@ mod tests {
                 round_trip(&mut encoder, candidate, &src);
             }
         }
-    }
-
-    #[test]
-    fn the_quick_search_comes_to_the_size_of_zlibs_first_level() {
-        let words = noise_and_words(150_000);
-        let nibbles: Vec<u8> = words.iter().map(|byte| byte & 15).collect();
-        let ramp: Vec<u8> = (0..100_000_u32).flat_map(|n| (n / 3).to_le_bytes()).collect();
-        for src in [words, nibbles, ramp, vec![9; 300_000]] {
-            for length in [17, 999, 4096, 40_000, src.len()] {
-                let src = &src[..length];
-                let (mut quick, mut theirs) = (vec![0; 2 * length + 100], vec![0; 2 * length + 100]);
-                let quick = Own::new(1).encode(src, &mut quick).unwrap();
-                let mut context = Compress::new(Compression::new(1), false);
-                assert_eq!(context.compress(src, &mut theirs, FlushCompress::Finish).unwrap(), Status::StreamEnd);
-                let theirs = HEADER + usize::try_from(context.total_out()).unwrap() + CHECKSUM;
-                assert!(quick <= theirs + theirs / 100 + 2, "{length} bytes: {quick} for {theirs}");
-            }
-        }
-    }
-
-    #[test]
-    fn matches_of_every_length_and_distance_come_back() {
-        let noise: Vec<u8> = noise_and_words(80_000).chunks(5000).step_by(2).flatten().copied().collect();
-        for (length, distance) in (4..=270)
-            .map(|length| (length, 300 + length))
-            .chain((1..16).map(|n| (20, (1 << n) + 3)))
-            .chain((1..9).map(|n| (20, n)))
-        {
-            let mut src = noise[..distance.max(20)].to_vec();
-            let start = src.len() - distance;
-            for at in start..start + length {
-                src.push(src[at]);
-            }
-            src.extend(&noise[39_000..39_000 + length % 11]);
-            round_trip(&mut Encoder::new(1), 1, &src);
-        }
-        let far = [&noise[..], &noise[..], &noise[..30_000], &noise[..30_000], &noise[..9]].concat();
-        assert!(round_trip(&mut Encoder::new(1), 1, &far) < far.len() * 9 / 8);
     }
 
     /// What each of the two ways of decoding makes of a stream.

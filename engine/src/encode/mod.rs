@@ -210,7 +210,7 @@ pub fn encode_content(
             start = table_end;
         }
     }
-    let measured = matches!(params.compressor, Compressor::BuiltIn(_)) && job.dict.is_none() && user.is_none();
+    let measured = job.is_measured() && user.is_none();
     let (own_split, other_split) = (params.nstreams(blocksize), params.other_nstreams(blocksize));
     let plan =
         if measured { job.plan(own_split, other_split)? } else { Plan { nstreams: own_split, ..Plan::default() } };
@@ -455,7 +455,7 @@ impl Job<'_> {
         let mut at = 0;
         for (n, stream) in block.chunks_exact((block.len() / nstreams).max(1)).enumerate() {
             go_on(self.interrupt, stream.len())?;
-            let quicker = plan.searches.get(n).copied().flatten().filter(|_| nstreams == plan.searches.len());
+            let quicker = plan.searches.get(n).and_then(Option::as_ref).filter(|_| nstreams == plan.searches.len());
             at += self.encode_stream(stream, quicker, &mut out[at..], encoder, prover.as_deref_mut())?.0;
         }
         Ok(at)
@@ -474,6 +474,11 @@ impl Job<'_> {
         slow && self.dict.is_none()
     }
 
+    /// Whether there are searches to choose from.
+    fn is_measured(&self) -> bool {
+        matches!(self.params.compressor, Compressor::BuiltIn(codec) if codec != Codec::Lz4) && self.dict.is_none()
+    }
+
     /// The encoder of this thread.
     fn encoder<'s>(&self, kept: &'s mut Option<Encoder>) -> Result<&'s mut Encoder> {
         let (codec, clevel) = (self.codec(), self.params.search_level());
@@ -489,7 +494,7 @@ impl Job<'_> {
     fn encode_stream(
         &self,
         stream: &[u8],
-        quicker: Option<Quicker>,
+        quicker: Option<&Quicker>,
         out: &mut [u8],
         encoder: &mut Option<Encoder>,
         mut prover: Option<&mut Prover>,
@@ -520,7 +525,7 @@ impl Job<'_> {
     fn encode_coded(
         &self,
         src: &[u8],
-        quicker: Option<Quicker>,
+        quicker: Option<&Quicker>,
         out: &mut [u8],
         encoder: &mut Option<Encoder>,
     ) -> Result<Option<usize>> {
@@ -550,7 +555,7 @@ impl Job<'_> {
         let encoder = self.encoder(encoder)?;
         if let Some(quicker) = quicker {
             let length = encoder.encode_at(quicker.candidate, src, out);
-            if quicker.is_alike(length.unwrap_or(src.len())) {
+            if length.is_some_and(|length| quicker.is_alike(length)) {
                 return Ok(length);
             }
         }

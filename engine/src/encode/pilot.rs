@@ -11,43 +11,50 @@
 //! ```
 //!
 //! A stream of another block is compressed with the search that was found for its place in the block. If its size is not
-//! like that of the pilots, what was measured says nothing about it, and it gets the own search.
+//! like that of the pilots, what was measured says nothing about it, and it gets the own search. So does a stream of which a
+//! quick search makes nothing.
 //!
 //! What is found depends on the data alone, so chunks have the same bytes for every number of threads.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Job, Worker, run_of, with_worker};
 use crate::chunk::resize;
+use crate::codecs::Codec;
 use crate::error::Result;
 use crate::interrupt::go_on;
 use crate::pool;
 
-/// One block of so many is a pilot, but two at least.
+/// One block of so many is a pilot, but three at least.
 const PILOTS: usize = 16;
-const FEWEST: usize = 2;
-/// Chunks of fewer blocks get the own search only: their pilots would be most of them.
-const FEW: usize = 8;
+const FEWEST: usize = 3;
+/// Chunks of fewer blocks get the own search only: their pilots would be most of the work.
+const FEW: usize = 16;
 /// Variants may leave the pilots longer by such a part: half of the promised hundredth, the other half is for blocks that
 /// pilots do not show.
 const SPARE: usize = 200;
-/// A stream is like the pilots' if it is left no shorter than theirs, and such a part of its length.
+/// A stream is like those of the pilots if what is left of it differs by less than such a part, or than such a part of
+/// what is left of a block.
 const ALIKE: usize = 16;
+const NOTHING: usize = 256;
+/// Blocks of which less than such a part is left get the own search: chance decides what is found of their few matches.
+const DENSE: usize = 16;
 
 /// A search that is quicker than the level's own, for the streams at one place of blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Quicker {
     pub(super) candidate: usize,
-    /// Fewest bytes of a stream that is like those of the pilots.
-    least: usize,
+    /// Bytes that it leaves of streams like those of the pilots.
+    alike: RangeInclusive<usize>,
 }
 
 impl Quicker {
-    /// Whether a stream of which the search leaves `left` bytes is like those of the pilots: the own search finds more than a
-    /// quicker one where there is more to be found, so a stream that is left shorter than theirs is another kind.
+    /// Whether a stream of which the search leaves `left` bytes is like those of the pilots: what was measured says nothing
+    /// of others.
     pub(super) fn is_alike(&self, left: usize) -> bool {
-        left >= self.least
+        self.alike.contains(&left)
     }
 }
 
@@ -75,7 +82,7 @@ impl Plan {
 #[derive(Debug, Default)]
 struct Pilot {
     bytes: Vec<u8>,
-    /// Of each stream the bytes that are left; the stream's own length if it is stored, 0 for a run.
+    /// Of each stream the bytes that C-Blosc2 leaves; the stream's own length if it is stored, 0 for a run.
     lengths: Vec<usize>,
     /// Streams that are proven to be incompressible.
     proven: usize,
@@ -98,14 +105,16 @@ impl Job<'_> {
         plan.incompressible = own.iter().all(|pilot| pilot.proven == own_split);
         if other_split != own_split && !plan.incompressible {
             let other = self.each(&pilots, |_, nblock, worker| self.pilot(nblock, other_split, worker))?;
-            let length = bytes(&other);
-            if length <= allowed {
-                (plan.nstreams, own, size) = (other_split, other, length);
+            let loss: usize =
+                other.iter().zip(&own).map(|(other, own)| other.bytes.len().saturating_sub(own.bytes.len())).sum();
+            if loss <= size / SPARE && size >= npilots * (self.blocksize / DENSE) {
+                (plan.nstreams, size) = (other_split, bytes(&other));
+                own = other;
             }
         }
         if !plan.incompressible {
             let spare = (size / SPARE).min(allowed.saturating_sub(size));
-            plan.searches = self.quicker(&pilots, &own, plan.nstreams, spare / 2)?;
+            plan.searches = self.quicker(&pilots, &own, plan.nstreams, spare)?;
         }
         plan.done = pilots.into_iter().zip(own).map(|(nblock, pilot)| (nblock, pilot.bytes)).collect();
         Ok(plan)
@@ -133,13 +142,23 @@ impl Job<'_> {
         let block = self.filter(nblock, block, filters)?;
         let out = resize(output, block.len() + 5 * nstreams)?;
         let mut pilot = Pilot::default();
-        let mut at = 0;
+        let mut prover = Some(prover).filter(|_| self.proves());
+        let (mut at, mut scratch) = (0, Vec::new());
         for stream in block.chunks_exact(block.len() / nstreams) {
             go_on(self.interrupt, stream.len())?;
-            let (length, proven) = self.encode_stream(stream, None, &mut out[at..], encoder, Some(&mut *prover))?;
-            at += length;
-            pilot.proven += usize::from(proven);
-            pilot.lengths.push(if run_of(stream).is_some() { 0 } else { length - 4 });
+            let (taken, incompressible) =
+                self.encode_stream(stream, None, &mut out[at..], encoder, prover.as_deref_mut())?;
+            at += taken;
+            pilot.proven += usize::from(incompressible);
+            let length = match run_of(stream) {
+                Some(_) => 0,
+                None if self.codec() == Codec::BloscLz => {
+                    let scratch = resize(&mut scratch, stream.len().saturating_sub(1))?;
+                    self.encoder(encoder)?.baseline(stream, scratch).unwrap_or(stream.len())
+                }
+                None => taken - 4,
+            };
+            pilot.lengths.push(length);
         }
         pilot.bytes = out[..at].to_vec();
         Ok(pilot)
@@ -155,57 +174,60 @@ impl Job<'_> {
         mut spare: usize,
     ) -> Result<Vec<Option<Quicker>>> {
         let stream = self.blocksize / nstreams;
-        let least =
-            |n: usize| own.iter().map(|pilot| pilot.lengths[n]).min().unwrap_or(0).saturating_sub(stream / ALIKE);
-        let least: Vec<usize> = (0..nstreams).map(least).collect();
-        // Every second pilot does, so what may be spent on them is half of what may be spent on all.
-        let (pilots, own): (Vec<usize>, Vec<&Pilot>) = pilots.iter().copied().zip(own).step_by(2).unzip();
+        let mut found = vec![None; nstreams];
+        let block = own.iter().map(|pilot| pilot.bytes.len()).sum::<usize>() / own.len().max(1);
+        if block < self.blocksize / DENSE {
+            return Ok(found);
+        }
+        let Some((&first, others)) = pilots.split_first() else { return Ok(found) };
         let shortcuts = self.shortcuts(stream)?;
-        // A stream that is stored or a run in all pilots is likely to be so elsewhere: the quickest search tells.
-        let is_settled = |n: usize| own.iter().all(|pilot| pilot.lengths[n] == 0 || pilot.lengths[n] == stream);
-        let stored = Quicker { candidate: 0, least: stream };
-        let mut found: Vec<Option<Quicker>> =
-            (0..nstreams).map(|n| Some(stored).filter(|_| !shortcuts.is_empty() && is_settled(n))).collect();
+        // The first pilot says which search, and the others whether it does.
+        let mut chosen = vec![None; nstreams];
+        let is_open = |n: usize| own.iter().any(|pilot| pilot.lengths[n] > 0 && pilot.lengths[n] < stream);
+        let mut open: Vec<bool> = (0..nstreams).map(is_open).collect();
+        let mut lengths = vec![own[0].lengths.clone()];
         for candidate in shortcuts {
-            let open: Vec<bool> = found.iter().map(Option::is_none).collect();
-            if !open.contains(&true) {
+            let tried: Vec<Option<usize>> = open.iter().map(|&open| open.then_some(candidate)).collect();
+            let left = with_worker(|worker| self.lengths(first, &tried, &own[0], worker))?;
+            for n in 0..nstreams {
+                if open[n] && left[n] <= own[0].lengths[n] + spare / pilots.len() {
+                    (open[n], chosen[n], lengths[0][n]) = (false, Some(candidate), left[n]);
+                }
+            }
+        }
+        if chosen.iter().all(Option::is_none) {
+            return Ok(found);
+        }
+        lengths.extend(self.each(others, |n, nblock, worker| self.lengths(nblock, &chosen, &own[1 + n], worker))?);
+        // What a search gains in one pilot does not make up for what it loses in another: both are chance.
+        let loss = |n: usize| -> usize {
+            lengths.iter().zip(own).map(|(left, own)| left[n].saturating_sub(own.lengths[n])).sum()
+        };
+        let mut losses: Vec<(usize, usize, usize)> =
+            (0..nstreams).filter_map(|n| Some((loss(n), n, chosen[n]?))).collect();
+        losses.sort_unstable();
+        for (loss, n, candidate) in losses {
+            if loss > spare {
                 break;
             }
-            let lengths =
-                self.each(&pilots, |n, nblock, worker| self.lengths(nblock, candidate, &open, own[n], worker))?;
-            let loss = |n: usize| {
-                let left: usize = lengths.iter().map(|lengths: &Vec<usize>| lengths[n]).sum();
-                left.saturating_sub(own.iter().map(|pilot| pilot.lengths[n]).sum())
-            };
-            let mut losses: Vec<(usize, usize)> = (0..nstreams).filter(|&n| open[n]).map(|n| (loss(n), n)).collect();
-            losses.sort_unstable();
-            for (loss, n) in losses {
-                if loss > spare {
-                    break;
-                }
-                spare -= loss;
-                found[n] = Some(Quicker { candidate, least: least[n] });
-            }
+            spare -= loss;
+            let left = || lengths.iter().map(|lengths| lengths[n]).filter(|&left| left > 0);
+            let (least, most) = (left().min().unwrap_or(stream), left().max().unwrap_or(stream));
+            let slack = |left: usize| (left / ALIKE).max(block / NOTHING);
+            found[n] = Some(Quicker { candidate, alike: least.saturating_sub(slack(least))..=most + slack(most) });
         }
         Ok(found)
     }
 
-    /// Bytes that a search leaves of those streams of a pilot that are open.
-    fn lengths(
-        &self,
-        nblock: usize,
-        candidate: usize,
-        open: &[bool],
-        own: &Pilot,
-        worker: &mut Worker,
-    ) -> Result<Vec<usize>> {
+    /// Bytes that searches leave of the streams of a pilot for which one is chosen.
+    fn lengths(&self, nblock: usize, chosen: &[Option<usize>], own: &Pilot, worker: &mut Worker) -> Result<Vec<usize>> {
         let Worker { block, filters, encoder, output, .. } = worker;
         let block = self.filter(nblock, block, filters)?;
-        let stream = block.len() / open.len();
+        let stream = block.len() / chosen.len();
         let out = resize(output, stream)?;
         let mut lengths = own.lengths.clone();
         for (n, stream) in block.chunks_exact(stream).enumerate() {
-            if open[n] && own.lengths[n] != 0 && stream.len() > 1 {
+            if let Some(candidate) = chosen[n].filter(|_| own.lengths[n] != 0 && stream.len() > 1) {
                 go_on(self.interrupt, stream.len())?;
                 let encoder = self.encoder(encoder)?;
                 lengths[n] = encoder.encode_at(candidate, stream, &mut out[..stream.len() - 1]).unwrap_or(stream.len());

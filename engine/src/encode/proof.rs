@@ -4,8 +4,8 @@
 //!
 //! * *Its bytes have no shorter code.* In each [`PIECE`] every byte is about as frequent as any other. A sample of lines at
 //!   drawn offsets is counted, so no period of the data can hide from the sample.
-//! * *Nothing is repeated.* Sequences of four bytes are compared over the whole stream, at any distance. They are chosen by
-//!   their content, so both copies of a repetition are chosen.
+//! * *Nothing is repeated.* Sequences of three bytes, the shortest that a codec copies, are compared over the whole stream,
+//!   at any distance. They are chosen by their content, so both copies of a repetition are chosen.
 //!
 //! Both tests are against chance: random bytes pass, and whatever saves a hundredth fails. Streams that are too short to
 //! tell are not proven. What is not proven is searched.
@@ -17,10 +17,14 @@ const LINE: usize = 64;
 const CELL: usize = 1024;
 /// Fewest bytes of a sample: of so many, a code that saves a hundredth differs from chance.
 const MIN_SAMPLE: usize = 1024;
-/// Of streams up to this length every sixteenth sequence is compared; of longer ones one of 128.
+/// Of streams up to this length one sequence of 16 is compared, of longer ones one of 128.
 const SHORT: usize = 48 * 1024;
-/// Sequences that begin with these bytes are compared.
-const ANCHORS: [u8; 2] = [0x1D, 0xC3];
+const SHORT_PART: usize = 16;
+const LONG_PART: usize = 128;
+/// A sequence is compared if its first byte ends in the same bits as this one.
+const ANCHOR: u64 = 0x1D;
+/// Bytes that are searched for anchors together.
+const GROUP: usize = 64;
 
 /// The scratch space of one thread.
 #[derive(Debug, Default)]
@@ -35,39 +39,48 @@ impl Prover {
         stream.len() >= MIN_SAMPLE && is_flat(stream) && self.is_unrepeated(stream)
     }
 
-    /// Whether sequences of four bytes are repeated no more often than by chance.
+    /// Whether sequences of three bytes are repeated no more often than by chance.
     fn is_unrepeated(&mut self, stream: &[u8]) -> bool {
-        let expected = if stream.len() <= SHORT { stream.len() / 16 } else { stream.len() / 128 };
+        let part = if stream.len() <= SHORT { SHORT_PART } else { LONG_PART };
+        let expected = stream.len() / part;
         let bits = (4 * expected).next_power_of_two().trailing_zeros().max(8);
         self.seen.clear();
         self.seen.resize(1 << bits, 0);
         let (seen, mut repeated) = (&mut self.seen, 0_u32);
-        let mut note = |sequence: u32| {
-            // Zero marks a free slot; it counts as repeated once.
-            let slot = &mut seen[(sequence.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize];
-            repeated += u32::from(*slot == sequence);
-            *slot = sequence;
-        };
-        if stream.len() <= SHORT {
-            for window in stream.windows(4).filter_map(|window| window.first_chunk::<4>()) {
-                if window[0] & 15 == ANCHORS[0] & 15 {
-                    note(u32::from_le_bytes(*window));
-                }
-            }
-        } else {
-            let [a, b] = ANCHORS;
-            for at in memchr::memchr2_iter(a, b, stream) {
-                if let Some(window) = stream[at..].first_chunk() {
-                    note(u32::from_le_bytes(*window));
-                }
+        // The last bytes have no sequence of their own.
+        for (n, group) in stream[..stream.len() - 2].as_chunks::<GROUP>().0.iter().enumerate() {
+            let mut chosen = anchors(group, part);
+            while chosen != 0 {
+                let at = n * GROUP + chosen.trailing_zeros() as usize;
+                chosen &= chosen - 1;
+                let Some(&[a, b, c]) = stream[at..].first_chunk() else { break };
+                let sequence = u32::from_le_bytes([a, b, c, 0]);
+                // Zero marks a free slot; it counts as repeated once.
+                let slot = &mut seen[(sequence.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize];
+                repeated += u32::from(*slot == sequence);
+                *slot = sequence;
             }
         }
-        // Pairs of `expected` sequences out of 2^28, or of 2^25, that are equal by chance, and thrice their deviation.
-        let kinds: f64 = if stream.len() <= SHORT { 268_435_456.0 } else { 33_554_432.0 };
+        // Pairs of `expected` sequences that are equal by chance, and thrice their deviation.
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let chance = expected as f64 * expected as f64 / 2.0 / kinds;
+        let chance = expected as f64 * expected as f64 / 2.0 / (16_777_216.0 / part as f64);
         f64::from(repeated) <= 1.0 + chance + 3.0 * chance.sqrt()
     }
+}
+
+/// The bytes of a group at which sequences are compared, as bits: one of `part` bytes, by its value.
+fn anchors(group: &[u8; GROUP], part: usize) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mask = ONES * (part as u64 - 1);
+    let mut chosen = 0;
+    for (n, word) in group.as_chunks::<8>().0.iter().enumerate() {
+        let other = (u64::from_le_bytes(*word) ^ (ONES * ANCHOR)) & mask;
+        // The upper bit of a byte is set where the byte is no anchor; the sum stays within the byte.
+        let found = !(other + 0x7F * ONES) & (0x80 * ONES);
+        // The eight bits, side by side.
+        chosen |= ((found >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * n);
+    }
+    chosen
 }
 
 /// Whether every byte is about as frequent as any other in each piece.
@@ -137,6 +150,16 @@ mod tests {
             *byte &= 0x3F;
         }
         assert!(!proven(&stream));
+    }
+
+    #[test]
+    fn three_bytes_of_each_four_repeated_are_found() {
+        // Bytes of item `n` are those of items `n`, `n - 24`, `n - 48` and `n - 72` of a plane of noise.
+        let plane = noise(1 << 16, 7);
+        for length in [4096, 19_776, 1 << 17] {
+            let items = (72..72 + length / 4).flat_map(|n| [plane[n], plane[n - 24], plane[n - 48], plane[n - 72]]);
+            assert!(!proven(&items.collect::<Vec<u8>>()), "{length}");
+        }
     }
 
     #[test]

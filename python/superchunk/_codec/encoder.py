@@ -66,7 +66,7 @@ _TRIED_BLOCKS: Final = 2
 """Usual blocks that a trial compresses, and the same again in smaller ones."""
 _TRIED_FROM: Final = 128
 """Usual blocks of data from which on such a trial takes little of the time."""
-_GROWTH: Final = 1.01
+_GROWTH: Final = 1.005
 """Times the bytes that smaller blocks may take."""
 
 

@@ -26,7 +26,7 @@ pub(super) use encode::Encoder;
 const MAX_NEAR_DISTANCE: usize = 8191;
 
 /// What a far distance of 0 in its two bytes stands for.
-const FAR_BASE: usize = 8192;
+pub(super) const FAR_BASE: usize = 8192;
 
 /// Longest literal run that one control byte can announce.
 const MAX_LITERALS: usize = 32;

@@ -25,14 +25,12 @@ use std::sync::LazyLock;
 use super::bits::{Backward, low};
 use super::fse::{Meanings, Shares, Table};
 use super::huffman::Literals;
+use crate::codecs::sequences::{Sequence, look_up, steps_for};
 use crate::cpu::Isa;
 
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// Longest content of a block, in bytes.
 const MOST_BLOCK: usize = 128 * 1024;
-/// One step from a byte to where it was copied from takes about as long as reading so many sequences.
-const SEQUENCES_PER_STEP: usize = 2;
-const LEAST_STEPS: usize = 64;
 /// To find an offset used last takes looks at so many sequences at most, on an average of steps.
 const LOOKS_PER_STEP: usize = 16;
 /// A range of at most so many bytes, or one of so many parts of its stream, is worth reading any number of sequences for.
@@ -122,25 +120,11 @@ const fn short_and_long<const ALL: usize, const LONG: usize>(least: u32, long: [
     all
 }
 
-/// Where the bytes of the stream from `start` on come from.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sequence {
-    /// First byte, a literal if there are any.
-    start: u32,
-    /// First byte that is copied.
-    copied: u32,
-    /// From how far back, in bytes and 3 more; up to 3 it is one of the offsets used last.
-    offset: u32,
-    /// Literals before those of this sequence.
-    literals: u32,
-}
-
-impl Sequence {
-    /// Which of the offsets used last is used again, 0 the latest; 3 for one less than the latest, None for a new one.
-    #[inline(always)]
-    fn again(&self) -> Option<u32> {
-        (self.offset <= 3).then(|| (self.offset + u32::from(self.copied == self.start)).saturating_sub(1))
-    }
+/// Which of the offsets used last a sequence uses again, 0 the latest; 3 for one less than the latest, None for a new one.
+/// Offsets are 3 more than bytes; up to 3 they mean one of those used last.
+#[inline(always)]
+fn again(sequence: &Sequence) -> Option<u32> {
+    (sequence.offset <= 3).then(|| (sequence.offset + u32::from(sequence.copied == sequence.start)).saturating_sub(1))
 }
 
 /// The offset of the last of these sequences. Most are never asked for theirs, so nobody keeps those used last. None if it
@@ -150,7 +134,7 @@ fn offset_of(sequences: &[Sequence], looks: &mut usize) -> Option<usize> {
     let (mut recent, mut less) = (0, 0);
     for sequence in sequences.iter().rev() {
         *looks = looks.checked_sub(1)?;
-        recent = match (sequence.again(), recent) {
+        recent = match (again(sequence), recent) {
             (None, 0) => return (sequence.offset as usize - 3).checked_sub(less),
             (Some(3), 0) => {
                 less += 1;
@@ -410,43 +394,23 @@ impl Ranges {
     fn look_up(&mut self, section: Section<'_>, from: usize, dst: &mut [u8]) -> Option<()> {
         let Self { literals, sequences, nsequences, sought, .. } = self;
         let sequences = &sequences[..*nsequences];
-        let mut steps = LEAST_STEPS + sequences.len() / SEQUENCES_PER_STEP;
-        let mut looks = steps * LOOKS_PER_STEP;
-        sought.clear();
-        sought.push((from, 0, dst.len()));
-        while let Some((mut at, mut to, mut length)) = sought.pop() {
-            while length > 0 {
-                steps = steps.checked_sub(1)?;
-                let next = sequences.partition_point(|sequence| sequence.start as usize <= at);
-                let Sequence { start, copied, literals: before, .. } = *sequences.get(next.checked_sub(1)?)?;
-                let (start, copied) = (start as usize, copied as usize);
-                if at < copied {
-                    let step = length.min(copied - at);
-                    let first = before as usize + at - start;
-                    let found = dst.get_mut(to..to + step)?;
-                    match section {
-                        Section::Raw(plain) => found.copy_from_slice(plain.get(first..first + step)?),
-                        Section::Run(value) => found.fill(value),
-                        Section::Coded(coded, _) => found.copy_from_slice(literals.get(coded, first, first + step)?),
-                    }
-                    (at, to, length) = (at + step, to + step, length - step);
-                    continue;
+        let mut looks = steps_for(sequences.len()) * LOOKS_PER_STEP;
+        look_up(
+            sequences,
+            from,
+            dst,
+            sought,
+            |sequences| offset_of(sequences, &mut looks),
+            |first, found| {
+                let last = first + found.len();
+                match section {
+                    Section::Raw(plain) => found.copy_from_slice(plain.get(first..last)?),
+                    Section::Run(value) => found.fill(value),
+                    Section::Coded(coded, _) => found.copy_from_slice(literals.get(coded, first, last)?),
                 }
-                let offset = offset_of(&sequences[..next], &mut looks)?;
-                if offset == 0 || offset > copied {
-                    return None;
-                }
-                // What a sequence copies may overlap with where it goes: then it repeats.
-                let end = sequences.get(next).map_or(usize::MAX, |sequence| sequence.start as usize);
-                let phase = (at - copied) % offset;
-                let step = length.min(end - at).min(offset - phase);
-                if step < length {
-                    sought.push((at + step, to + step, length - step));
-                }
-                (at, length) = (copied - offset + phase, step);
-            }
-        }
-        Some(())
+                Some(())
+            },
+        )
     }
 }
 
