@@ -17,7 +17,7 @@ import itertools
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, settings
@@ -118,6 +118,9 @@ def same(found: object, wanted: Array) -> bool:
 
 # Shapes and partitions.
 
+MOST_PADDED: Final = 2**20
+"""Items of a chunk padded to whole blocks, about."""
+
 
 @st.composite
 def shapes(draw: st.DrawFn, *, least_dims: int = 0, least_side: int = 0) -> Shape:
@@ -139,6 +142,8 @@ def partitions(draw: st.DrawFn, shape: Shape) -> tuple[Shape | None, Shape | Non
     if draw(st.integers(0, 5)) == 0:
         return None, None
     chunks = tuple(draw(st.one_of(st.integers(1, max(1, n)), st.integers(1, n + 3))) for n in shape)
+    if math.prod(2 * c for c in chunks if c > 1) > MOST_PADDED:
+        chunks = tuple(min(c, max(1, n)) for c, n in zip(chunks, shape, strict=True))
     chunks = _bounded(shape, chunks)
     if draw(st.integers(0, 7)) == 0:
         return chunks, None
