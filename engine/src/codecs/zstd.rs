@@ -69,9 +69,9 @@ const STRONG: Search = Search {
 const LADDERS: [&[Search]; 10] = [
     &[level(1)],
     &[level(1)],
-    &[level(1), level(3)],
-    &[level(1), level(3), level(5)],
-    &[level(3), level(5), level(7)],
+    &[level(3)],
+    &[level(5)],
+    &[level(5), level(7)],
     &[level(3), GREEDY, LAZY, CHAINS, level(9)],
     &[GREEDY, LAZY, CHAINS, level(11)],
     &[GREEDY, CHAINS, level(9), level(13)],

@@ -26,11 +26,14 @@ const ANCHOR: u64 = 0x1D;
 /// Bytes that are searched for anchors together.
 const GROUP: usize = 64;
 
+/// Three bytes of a sequence.
+const THREE: u32 = u32::MAX >> 8;
+
 /// The scratch space of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Prover {
-    /// Sequences by their hash.
-    seen: Vec<u32>,
+    threes: Seen,
+    fours: Seen,
 }
 
 impl Prover {
@@ -39,32 +42,64 @@ impl Prover {
         stream.len() >= MIN_SAMPLE && is_flat(stream) && self.is_unrepeated(stream)
     }
 
-    /// Whether sequences of three bytes are repeated no more often than by chance.
+    /// Whether sequences are repeated no more often than by chance: those of three bytes, and of long streams those of four,
+    /// of which fewer are equal by chance.
     fn is_unrepeated(&mut self, stream: &[u8]) -> bool {
-        let part = if stream.len() <= SHORT { SHORT_PART } else { LONG_PART };
-        let expected = stream.len() / part;
-        let bits = (4 * expected).next_power_of_two().trailing_zeros().max(8);
-        self.seen.clear();
-        self.seen.resize(1 << bits, 0);
-        let (seen, mut repeated) = (&mut self.seen, 0_u32);
-        // The last bytes have no sequence of their own.
-        for (n, group) in stream[..stream.len() - 2].as_chunks::<GROUP>().0.iter().enumerate() {
+        let Self { threes, fours } = self;
+        let is_long = stream.len() > SHORT;
+        let part = if is_long { LONG_PART } else { SHORT_PART };
+        threes.begin(stream.len() / part);
+        fours.begin(if is_long { stream.len() / part } else { 0 });
+        for (n, group) in stream.as_chunks::<GROUP>().0.iter().enumerate() {
             let mut chosen = anchors(group, part);
             while chosen != 0 {
                 let at = n * GROUP + chosen.trailing_zeros() as usize;
                 chosen &= chosen - 1;
-                let Some(&[a, b, c]) = stream[at..].first_chunk() else { break };
-                let sequence = u32::from_le_bytes([a, b, c, 0]);
-                // Zero marks a free slot; it counts as repeated once.
-                let slot = &mut seen[(sequence.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize];
-                repeated += u32::from(*slot == sequence);
-                *slot = sequence;
+                // The last bytes have no sequence of their own.
+                let Some(window) = stream[at..].first_chunk() else { break };
+                let sequence = u32::from_le_bytes(*window);
+                threes.note(sequence & THREE);
+                if is_long {
+                    fours.note(sequence);
+                }
             }
         }
-        // Pairs of `expected` sequences that are equal by chance, and thrice their deviation.
+        threes.is_chance(THREE, part) && fours.is_chance(u32::MAX, part)
+    }
+}
+
+/// Sequences by their hash.
+#[derive(Debug, Default)]
+struct Seen {
+    slots: Vec<u32>,
+    /// How many sequences are expected, and how many were there before.
+    expected: usize,
+    repeated: u32,
+    shift: u32,
+}
+
+impl Seen {
+    fn begin(&mut self, expected: usize) {
+        let bits = (4 * expected).next_power_of_two().trailing_zeros().max(8);
+        self.slots.clear();
+        self.slots.resize(1 << bits, 0);
+        (self.expected, self.repeated, self.shift) = (expected, 0, 32 - bits);
+    }
+
+    #[inline]
+    fn note(&mut self, sequence: u32) {
+        // Zero marks a free slot; it counts as repeated once.
+        let slot = &mut self.slots[(sequence.wrapping_mul(0x9E37_79B1) >> self.shift) as usize];
+        self.repeated += u32::from(*slot == sequence);
+        *slot = sequence;
+    }
+
+    /// Whether no more of them are repeated than by chance; they are one of `part` of the numbers up to `most`.
+    fn is_chance(&self, most: u32, part: usize) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let chance = expected as f64 * expected as f64 / 2.0 / (16_777_216.0 / part as f64);
-        f64::from(repeated) <= 1.0 + chance + 3.0 * chance.sqrt()
+        let (expected, kinds) = (self.expected as f64, f64::from(most) / part as f64);
+        let chance = expected * expected / 2.0 / kinds;
+        f64::from(self.repeated) <= 1.0 + chance + 3.0 * chance.sqrt()
     }
 }
 
