@@ -119,8 +119,7 @@ impl Encoder {
         let window = self.probe.window(src);
         // Our own parse is the quicker one to find nothing, and nearly always finds more.
         let most = self.probe.most(window.len());
-        let hopeful =
-            self.probe.is_strict() || self.leaves(window, if self.thorough { most } else { most * 10 / 9 }, scratch);
+        let hopeful = self.probe.is_strict() || self.thorough || self.leaves(window, most * 10 / 9, scratch);
         if hopeful && self.probe.pays(window) {
             return true;
         }
